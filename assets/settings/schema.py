@@ -1,0 +1,313 @@
+"""Everything that can be set, one frozen dataclass per stage.
+
+A value that a later version will understand is refused with "not in this version", never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from assets.errors import ConfigurationError
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
+LATER_FORMATS = (
+    "wet", "parquet", "csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man", "code",
+)  # fmt: skip
+
+
+def refuse_later(name: str, value: object, *, accepted: object = None) -> None:
+    """Refuse a value that only a later version understands."""
+    if value != accepted:
+        raise ConfigurationError(
+            f"{name}: {value!r} is not in this version; leave it out or set it to {accepted!r}"
+        )
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise ConfigurationError(message) unless the condition holds."""
+    if not condition:
+        raise ConfigurationError(message)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceSettings:
+    """One named corpus: where its files land and what may be done with them."""
+
+    name: str
+    """Lower case letters, digits, `_`, `.`, `-`; part of every document's identity."""
+    paths: tuple[str, ...]
+    """Globs (`**` crosses folders), absolute or relative to the configuration file's folder."""
+    format: str = "auto"
+    """auto | jsonl | warc | html | text; auto looks at the content of each file."""
+    text_field: str = "text"
+    """Key of the text in jsonl records."""
+    id_field: str | None = "id"
+    """Key of the user's own id in jsonl records; it is carried to the end, never used as identity."""
+    url_field: str | None = "url"
+    """Key of the url in jsonl records."""
+    licence: str | None = None
+    """SPDX identifier or free text, carried into provenance.csv."""
+    profile: Literal["web", "text", "code", "none"] = "web"
+    """Which cleaning rules apply."""
+    languages: tuple[str, ...] = ("any",)
+    """ISO 639 codes that are kept, or `any`."""
+    priority: int = 0
+    """Within a generation, documents of a source with a higher priority are kept first."""
+    weight: float | None = None
+    max_repetition: float | None = None
+    strata: str | None = None
+    holdout: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            NAME.fullmatch(self.name) is not None,
+            f"name: {self.name!r} must match {NAME.pattern} (it becomes a folder and an identity)",
+        )
+        require(len(self.paths) > 0, "paths: at least one glob is needed")
+        if self.format in LATER_FORMATS:
+            raise ConfigurationError(
+                f"format: {self.format!r} is not in this version; one of {', '.join(READ_FORMATS)}"
+            )
+        require(
+            self.format in READ_FORMATS,
+            f"format: {self.format!r} is not one of {', '.join(READ_FORMATS)}",
+        )
+        require(len(self.languages) > 0, "languages: name at least one, or any")
+        refuse_later("weight", self.weight)
+        refuse_later("max_repetition", self.max_repetition)
+        refuse_later("strata", self.strata)
+        if self.holdout is not None and self.holdout.get("fraction", 0.0) != 0.0:
+            refuse_later("holdout", self.holdout)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GopherQualityRules:
+    """Thresholds of the Gopher quality rules (arXiv 2112.11446, appendix A)."""
+
+    enabled: bool = True
+    min_words: int = 50
+    max_words: int = 100_000
+    min_mean_word_length: float = 3.0
+    max_mean_word_length: float = 10.0
+    max_hash_ratio: float = 0.1
+    max_ellipsis_ratio: float = 0.1
+    max_bullet_line_ratio: float = 0.9
+    max_ellipsis_line_ratio: float = 0.3
+    min_alpha_word_ratio: float = 0.8
+    min_stop_words: int = 2
+    """Distinct English stop words; asked of English documents only."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodeRules:
+    """Thresholds of the code rules (StarCoder, arXiv 2305.06161)."""
+
+    enabled: bool = True
+    max_line_length: int = 1000
+    max_mean_line_length: float = 100.0
+    min_alphanumeric_ratio: float = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleaningRules:
+    """The rules a profile applies, by name."""
+
+    gopher_quality: GopherQualityRules = field(default_factory=GopherQualityRules)
+    code: CodeRules = field(default_factory=CodeRules)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleaningSettings:
+    """What happens to a document's text before deduplication."""
+
+    extractor: str = "resiliparse"
+    language_threshold: float = 0.65
+    """Least confidence of the language identification; below it a document is dropped."""
+    rules: CleaningRules = field(default_factory=CleaningRules)
+    pii: dict[str, Any] | None = None
+    perplexity: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_later("extractor", self.extractor, accepted="resiliparse")
+        require(
+            0.0 <= self.language_threshold <= 1.0,
+            f"language_threshold: {self.language_threshold} is outside [0, 1]",
+        )
+        refuse_later("pii", self.pii)
+        refuse_later("perplexity", self.perplexity)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MinHashSettings:
+    """Near-duplicate removal: MinHash-LSH finds candidates, exact Jaccard decides."""
+
+    ngram: int = 5
+    """Words per shingle."""
+    num_perm: int = 112
+    bands: int = 14
+    threshold: float = 0.8
+    """Least Jaccard similarity of the shingle sets at which a document is dropped."""
+    verify: bool = True
+    max_kept_per_bucket: int = 256
+    """Kept documents of one band bucket that a document is compared with, first in order."""
+    max_source_loss: float = 0.9
+    """Share of a source's documents of one generation above whose loss the run stops."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.ngram >= 1, f"ngram: {self.ngram} must be at least 1")
+        require(
+            0.0 < self.threshold <= 1.0,
+            f"threshold: {self.threshold} is outside (0, 1]; 0.8 is the usual value",
+        )
+        if self.bands < 1 or self.num_perm < 1 or self.num_perm % self.bands:
+            bands = [n for n in range(1, self.num_perm + 1) if self.num_perm % n == 0]
+            nearest = min(bands, key=lambda n: abs(n - self.bands), default=1)
+            raise ConfigurationError(
+                f"bands: {self.bands} bands do not divide {self.num_perm} permutations; "
+                f"the nearest number that does is {nearest}"
+            )
+        refuse_later("verify", self.verify, accepted=True)
+        require(self.max_kept_per_bucket >= 1, "max_kept_per_bucket: must be at least 1")
+        require(0.0 < self.max_source_loss <= 1.0, "max_source_loss: must lie in (0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DedupSettings:
+    """Which documents count as duplicates, and who is kept."""
+
+    exact: bool = True
+    minhash: MinHashSettings | None = field(default_factory=MinHashSettings)
+    policy: str = "priority"
+    decontaminate: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_later("policy", self.policy, accepted="priority")
+        refuse_later("decontaminate", self.decontaminate)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainTokenizerSettings:
+    """A byte-level BPE, trained once on kept documents of the first generation."""
+
+    vocab_size: int
+    max_bytes: int = 256 << 20
+    """UTF-8 bytes of text the training may read."""
+
+    def __post_init__(self) -> None:
+        require(self.vocab_size >= 260, f"vocab_size: {self.vocab_size} is below 260 (256 bytes and the special tokens)")
+        require(self.max_bytes >= 1, "max_bytes: must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerSettings:
+    """The tokenizer: a tokenizer.json by path, or one to be trained."""
+
+    path: str | None = None
+    eos_token: str = "<|endoftext|>"
+    """Ends every document; never guessed from the vocabulary."""
+    pad_token: str | None = None
+    """Pads and masks; the EOS token when not set."""
+    train: TrainTokenizerSettings | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            (self.path is None) != (self.train is None),
+            "exactly one of `path` and `train` is needed",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardingSettings:
+    """How token streams are cut into shards."""
+
+    max_tokens: int = 268_435_456
+    min_tokens: int = 262_144
+    """A smaller rest of a group stays pending until more documents land."""
+    layout: str = "raw"
+    document_order: Literal["landing", "seeded"] = "landing"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        refuse_later("layout", self.layout, accepted="raw")
+        require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
+        require(
+            0 <= self.min_tokens <= self.max_tokens,
+            f"min_tokens: {self.min_tokens:,d} must lie between 0 and max_tokens {self.max_tokens:,d}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrderingSettings:
+    """The order of training instances."""
+
+    sequence_length: int = 4096
+    seed: int = 6198
+    packing: str = "chunked"
+    order: str = "shuffle"
+    instance_filter: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        require(self.sequence_length >= 1, "sequence_length: must be at least 1")
+        require(self.seed >= 0, f"seed: {self.seed} must not be negative")
+        refuse_later("packing", self.packing, accepted="chunked")
+        refuse_later("order", self.order, accepted="shuffle")
+        refuse_later("instance_filter", self.instance_filter)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineSettings:
+    """Where part tasks run; never changes a result."""
+
+    kind: str = "local"
+    processes: int = 2
+
+    def __post_init__(self) -> None:
+        refuse_later("kind", self.kind, accepted="local")
+        require(self.processes >= 1, f"processes: {self.processes} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitSettings:
+    """Share per source and stage above which a run fails; null means no limit."""
+
+    max_quarantined: float | None = 0.01
+    max_dropped: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """One data set: its root, its sources and the settings of every stage."""
+
+    root: str
+    sources: tuple[SourceSettings, ...]
+    cleaning: CleaningSettings = field(default_factory=CleaningSettings)
+    dedup: DedupSettings = field(default_factory=DedupSettings)
+    tokenizer: TokenizerSettings
+    sharding: ShardingSettings = field(default_factory=ShardingSettings)
+    ordering: OrderingSettings = field(default_factory=OrderingSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    base_dir: str = ""
+    """Folder of the configuration file; set by the loader, relative paths start here."""
+
+    def __post_init__(self) -> None:
+        names = [source.name for source in self.sources]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        require(not repeated, f"sources: the names {repeated} appear more than once")
+        require(bool(names), "sources: at least one source is needed")
+
+    def source(self, name: str) -> SourceSettings:
+        """Return one source by name.
+
+        Raises:
+            ConfigurationError: no source has that name.
+        """
+        for source in self.sources:
+            if source.name == name:
+                return source
+        known = ", ".join(source.name for source in self.sources)
+        raise ConfigurationError(f"no source is named {name!r}; the configuration has {known}")
