@@ -1,0 +1,269 @@
+"""Word n-gram shingles of texts as sorted sets of 32-bit hashes.
+
+What a word is: the maximal runs of Unicode letters, marks and numbers (general categories L, M and
+N), each character lower-cased by itself. Everything else, the underscore included, separates words
+and is otherwise ignored. Characters are taken as they stand: no Unicode normalisation, so a text in
+NFC and one in NFD differ where they have accents.
+
+A shingle is `ngram` consecutive words. Its hash, `shingle_hash`, is the published one: feed it to
+`datasketch.MinHash(..., hashfunc=shingle_hash)` together with `shingles(text)` and the signatures
+equal ours bit for bit. The kernel computes the same values straight from an Arrow UTF-8 buffer.
+
+`unicodedata.unidata_version` decides which characters are letters; it enters the fingerprint of
+everything that is computed from shingles.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import unicodedata
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+HASH_NAME = "olmo-words-fnv1a64-fold32/v1"
+"""Name of `shingle_hash`; stored beside every signature. It changes when any value changes."""
+
+DEFAULT_NGRAM = 5
+
+_MASK = (1 << 64) - 1
+_OFFSET = 0xCBF29CE484222325
+_PRIME = 0x100000001B3
+_MIX = 0x9E3779B97F4A7C15
+_MIX2 = 0xC2B2AE3D27D4EB4F
+
+_U_OFFSET = np.uint64(_OFFSET)
+_U_PRIME = np.uint64(_PRIME)
+_U_MIX = np.uint64(_MIX)
+_U_MIX2 = np.uint64(_MIX2)
+_U29 = np.uint64(29)
+_U32 = np.uint64(32)
+
+# Planes 4 to 13 are unassigned and 15 and 16 are for private use: no letters, marks or numbers.
+_PLANES_WITH_WORDS = (range(0x40000), range(0xE0000, 0xF0000))
+
+_RADIX_FROM = 4096
+"""Sets from this size are sorted by radix; below it the comparison sort is faster."""
+
+
+def word_character(character: str) -> str:
+    """Return the character as it counts in a word, or "" if it separates words."""
+    if unicodedata.category(character)[0] not in "LMN":
+        return ""
+    lower = character.lower()
+    return lower if len(lower) == 1 else character
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order: the reference the kernel is tested against."""
+    return "".join(word_character(character) or " " for character in text).split()
+
+
+def shingles(text: str, ngram: int = DEFAULT_NGRAM) -> list[bytes]:
+    """Return every shingle of a text in order: `ngram` words joined by one space, as UTF-8.
+
+    A text of fewer than `ngram` words has none.
+    """
+    found = words(text)
+    return [
+        " ".join(found[start : start + ngram]).encode() for start in range(len(found) - ngram + 1)
+    ]
+
+
+def shingle_hash(shingle: bytes) -> int:
+    """Return the 32-bit hash of one shingle as made by `shingles`.
+
+    Each word is hashed by 64-bit FNV-1a over its code points and mixed; the words' hashes are
+    chained in order and the upper 32 bits of the mixed result are returned.
+    """
+    state = 0
+    for word in shingle.decode().split(" "):
+        value = _OFFSET
+        for character in word:
+            value = (value ^ ord(character)) * _PRIME & _MASK
+        value = (value ^ value >> 32) * _MIX & _MASK
+        state = (state ^ value ^ value >> 29) * _MIX2 & _MASK
+        state ^= state >> 32
+    return (state * _MIX & _MASK) >> 32
+
+
+@dataclass(frozen=True, slots=True)
+class ShingleSets:
+    """The shingle sets of many documents in compressed rows.
+
+    Document i has the values `values[offsets[i]:offsets[i + 1]]`: sorted, distinct, uint32.
+    `offsets` is int64 of length documents + 1.
+    """
+
+    offsets: np.ndarray
+    values: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, document: int) -> np.ndarray:
+        return self.values[self.offsets[document] : self.offsets[document + 1]]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of shingles of each document, int64."""
+        return np.diff(self.offsets)
+
+
+def shingle_sets(texts: pa.Array | pa.ChunkedArray, ngram: int = DEFAULT_NGRAM) -> ShingleSets:
+    """Return the shingle set of each text; a null text has none.
+
+    Memory: about 10 bytes per word while it runs, 4 bytes per shingle afterwards. Call it on record
+    batches, not on whole corpora.
+    """
+    data, starts = utf8_buffer(texts)
+    offsets, values = _shingle_sets(data, starts, word_table(), ngram, _RADIX_FROM)
+    return ShingleSets(offsets, values)
+
+
+def utf8_buffer(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes (uint8) and the documents + 1 offsets (int64) of a string column.
+
+    Both are read-only, without a copy where the column is one chunk of large_string. A null counts
+    as an empty text.
+    """
+    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    if array.null_count:
+        array = array.fill_null("")
+    array = array.cast(pa.large_string())
+    if len(array) == 0:
+        return frozen(np.empty(0, np.uint8)), frozen(np.zeros(1, np.int64))
+    _, offsets, data = array.buffers()
+    starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    size = 0 if data is None else data.size
+    return (
+        frozen(np.frombuffer(data, np.uint8) if size else np.empty(0, np.uint8)),
+        frozen(starts),
+    )
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return a read-only view, so that every kernel is compiled for one kind of array only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@functools.cache
+def word_table() -> np.ndarray:
+    """Return, for each code point, the folded code point, or 0 where words are separated.
+
+    Shape (0x110000,), uint32, read-only.
+    """
+    table = np.zeros(sys.maxunicode + 1, np.uint32)
+    for plane in _PLANES_WITH_WORDS:
+        folded = [word_character(chr(code)) for code in plane]
+        table[plane.start : plane.stop] = [ord(character) if character else 0 for character in folded]
+    return frozen(table)
+
+
+@numba.njit(cache=True, nogil=True)
+def decode_utf8(data: np.ndarray, at: int) -> tuple[int, int]:
+    """Return the code point at byte `at` and the position after it.
+
+    Arrow guarantees valid UTF-8; the bounds are still kept, so that damaged bytes cannot make this
+    read outside the buffer.
+    """
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, at + 1
+    count = 1 if first < 0xE0 else (2 if first < 0xF0 else 3)
+    if first < 0xC0 or first > 0xF4 or at + count >= len(data):
+        return np.int64(0xFFFD), at + 1
+    code = first & (0x3F >> count)
+    for step in range(1, count + 1):
+        code = (code << 6) | (np.int64(data[at + step]) & 0x3F)
+    return min(code, np.int64(0x10FFFF)), at + count + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _word_hashes(
+    data: np.ndarray, start: int, end: int, table: np.ndarray, hashes: np.ndarray
+) -> int:
+    count = 0
+    value = _U_OFFSET
+    inside = False
+    at = start
+    while at < end:
+        code = np.int64(data[at])
+        if code < 0x80:
+            at += 1
+        else:
+            code, at = decode_utf8(data, at)
+        folded = table[code]
+        if folded:
+            value = (value ^ np.uint64(folded)) * _U_PRIME
+            inside = True
+        elif inside:
+            value = (value ^ (value >> _U32)) * _U_MIX
+            hashes[count] = value ^ (value >> _U29)
+            count += 1
+            value = _U_OFFSET
+            inside = False
+    if inside:
+        value = (value ^ (value >> _U32)) * _U_MIX
+        hashes[count] = value ^ (value >> _U29)
+        count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_radix(values: np.ndarray, scratch: np.ndarray) -> None:
+    """Sort uint32 `values` in place by four passes over 8 bits; an even number ends in place."""
+    count = len(values)
+    for shift in range(0, 32, 8):
+        totals = np.zeros(257, np.int64)
+        for i in range(count):
+            totals[((values[i] >> np.uint32(shift)) & np.uint32(255)) + 1] += 1
+        for digit in range(256):
+            totals[digit + 1] += totals[digit]
+        for i in range(count):
+            digit = (values[i] >> np.uint32(shift)) & np.uint32(255)
+            scratch[totals[digit]] = values[i]
+            totals[digit] += 1
+        values, scratch = scratch, values
+
+
+@numba.njit(cache=True, nogil=True)
+def _shingle_sets(
+    data: np.ndarray, starts: np.ndarray, table: np.ndarray, ngram: int, radix_from: int
+) -> tuple[np.ndarray, np.ndarray]:
+    documents = len(starts) - 1
+    longest = 0
+    for document in range(documents):
+        longest = max(longest, starts[document + 1] - starts[document])
+    # A word takes at least one byte and one separator, so this many words fit.
+    hashes = np.empty(longest // 2 + 1, np.uint64)
+    scratch = np.empty(longest // 2 + 1, np.uint32)
+    found = np.empty((starts[documents] - starts[0]) // 2 + documents + 1, np.uint32)
+    offsets = np.zeros(documents + 1, np.int64)
+    used = 0
+    for document in range(documents):
+        count = _word_hashes(data, starts[document], starts[document + 1], table, hashes)
+        count = max(count - ngram + 1, 0)
+        for first in range(count):
+            state = np.uint64(0)
+            for word in range(first, first + ngram):
+                state = (state ^ hashes[word]) * _U_MIX2
+                state ^= state >> _U32
+            found[used + first] = np.uint32((state * _U_MIX) >> _U32)
+        if count >= radix_from:
+            _sort_radix(found[used : used + count], scratch[:count])
+        else:
+            found[used : used + count].sort()
+        kept = used
+        for i in range(used, used + count):
+            if i == used or found[i] != found[kept - 1]:
+                found[kept] = found[i]
+                kept += 1
+        used = kept
+        offsets[document + 1] = used
+    return offsets, found[:used].copy()
