@@ -1,0 +1,149 @@
+"""Land: see what changed in the sources' folders and write it down as the next generation.
+
+`land()` is the first act of every run over `source_documents`. It hashes new and changed files,
+compares them with the log, and creates the next record exclusively; of two runs landing at once
+the second finds its number taken, and looks again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from assets.canonical import canonical_json
+from assets.errors import LandingError
+from assets.root import Root
+from assets.settings.schema import Settings, SourceSettings
+from assets.sources.hash_cache import HashCache
+from assets.sources.landing_log import FileVersion, LandingEntry, LandingLog, append, read_log
+from assets.sources.patterns import FoundFile, find_files
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScannedFile:
+    """A found file with its size and hash; None as hash while it is still changing."""
+
+    found: FoundFile
+    size: int
+    sha256: str | None
+
+
+def land(root: Root, settings: Settings, *, only: Iterable[str] | None = None) -> LandingLog:
+    """Scan the sources (all of them, or those named in `only`) and append what changed to the log.
+
+    Returns:
+        The log as it is afterwards; no record is written if nothing changed.
+
+    Raises:
+        LandingError: a source's files cannot be listed, read or told apart.
+        ConfigurationError: `only` names an unknown source.
+    """
+    wanted = set(only) if only is not None else None
+    names = [source.name for source in settings.sources] if wanted is None else sorted(wanted)
+    sources = [settings.source(name) for name in names]
+    while True:
+        log = read_log(root)
+        entries: list[LandingEntry] = []
+        for source in sources:
+            entries += _changes(source, _scan(source, settings), log)
+        if not entries or append(root, log, entries):
+            return log
+        logger.info("another run landed generation %d first; looking again", log.last_generation + 1)
+
+
+def inventory_digest(settings: Settings) -> str:
+    """Return a digest of every source's listing (paths, sizes, times), without reading any file."""
+    listing = []
+    for source in settings.sources:
+        for found in find_files(source, settings):
+            status = os.stat(found.location)
+            listing.append([source.name, found.landed_path, status.st_size, status.st_mtime_ns])
+    return hashlib.sha256(canonical_json(listing)).hexdigest()
+
+
+def _scan(source: SourceSettings, settings: Settings) -> list[ScannedFile]:
+    found = find_files(source, settings)
+    with HashCache.open() as cache, ThreadPoolExecutor(settings.engine.processes) as pool:
+        return list(pool.map(lambda item: _hash(item, cache), found))
+
+
+def _hash(found: FoundFile, cache: HashCache) -> ScannedFile:
+    try:
+        size, sha256 = cache.sha256(found.location)
+    except OSError as error:
+        raise LandingError(
+            f"{found.location} cannot be read: {error.strerror or error}; correct its permissions, "
+            "or keep it out of `paths`"
+        ) from error
+    if sha256 is None:
+        logger.warning("%s is still changing; it is left for the next landing", found.location)
+    return ScannedFile(found=found, size=size, sha256=sha256)
+
+
+def _changes(
+    source: SourceSettings, scanned: list[ScannedFile], log: LandingLog
+) -> list[LandingEntry]:
+    landed = {path: item for (name, path), item in log.landed.items() if name == source.name}
+    removed = {path: item for (name, path), item in log.removed.items() if name == source.name}
+    if not scanned and not landed:
+        raise LandingError(
+            f"source {source.name!r}: no file matches {', '.join(source.paths)}; "
+            "put files there, or correct `paths`"
+        )
+    present = {item.found.landed_path for item in scanned}
+    gone = {path: item for path, item in landed.items() if path not in present}
+    entries, moved_from = [], set()
+    for item in scanned:
+        entry = _change(source.name, item, landed, gone, removed, moved_from, log)
+        if entry is not None:
+            entries.append(entry)
+    for path in sorted(set(gone) - moved_from):
+        entries.append(_entry("remove", source.name, path, gone[path]))
+    return entries
+
+
+def _change(
+    source: str,
+    item: ScannedFile,
+    landed: dict[str, FileVersion],
+    gone: dict[str, FileVersion],
+    removed: dict[str, FileVersion],
+    moved_from: set[str],
+    log: LandingLog,
+) -> LandingEntry | None:
+    path, sha256 = item.found.landed_path, item.sha256
+    if sha256 is None or (path in landed and landed[path].sha256 == sha256):
+        return None
+    common = {
+        "source": source,
+        "path": path,
+        "size": item.size,
+        "sha256": sha256,
+        "location": item.found.location,
+    }
+    if path not in landed:
+        for candidates in ({path: removed[path]} if path in removed else {}, gone, removed):
+            for old, version in sorted(candidates.items()):
+                if version.sha256 == sha256 and old not in moved_from:
+                    moved_from.add(old)
+                    return LandingEntry(op="move", previous_path=old, **common)
+    occurrence = log.occurrences(source, path, sha256)
+    op = "replace" if path in landed or path in removed else "add"
+    return LandingEntry(op=op, occurrence=occurrence, **common)
+
+
+def _entry(op: str, source: str, path: str, version: FileVersion) -> LandingEntry:
+    return LandingEntry(
+        op=op,  # type: ignore[arg-type]
+        source=source,
+        path=path,
+        size=version.size,
+        sha256=version.sha256,
+        location=version.location,
+    )

@@ -1,0 +1,117 @@
+"""Find the files that a source's globs name, and refuse what lies outside the allowed folders.
+
+A file's landed path is its path below the glob's wildcard-free folder, so a corpus keeps its
+identity when the folder that holds it moves.
+
+The folders that may be read come from the environment alone, because a configuration is edited by
+more people than the machine: `OLMO_DATA_ALLOWED_PATHS` (separated by `:`). Unset, they are the
+configuration's folder, the checkout and the root.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from assets.errors import LandingError
+from assets.settings.schema import Settings, SourceSettings
+
+ALLOWED_PATHS_VARIABLE = "OLMO_DATA_ALLOWED_PATHS"
+CHECKOUT = Path(__file__).resolve().parents[2]
+_WILDCARDS = frozenset("*?[")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundFile:
+    """A file that a source's globs name: where it is and the path that is part of its identity."""
+
+    landed_path: str
+    location: str
+
+
+def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
+    """Return the files of a source, sorted by landed path.
+
+    Raises:
+        LandingError: a glob's folder does not exist or is not allowed, a file cannot be named in
+            UTF-8, or two files share a landed path.
+    """
+    allowed = allowed_folders(settings)
+    by_location: dict[str, FoundFile] = {}
+    by_path: dict[str, FoundFile] = {}
+    for pattern in source.paths:
+        folder, rest = split_pattern(pattern, Path(settings.base_dir), source=source.name)
+        _check_allowed(folder.resolve(), allowed, source.name)
+        for match in sorted(glob.iglob(rest, root_dir=folder, recursive=True)):
+            path = folder / match
+            if not path.is_file():
+                continue
+            found = _name_file(path, match, allowed, source.name)
+            if found.location in by_location:
+                continue
+            other = by_path.setdefault(found.landed_path, found)
+            if other is not found:
+                raise LandingError(
+                    f"source {source.name!r}: {other.location} and {found.location} would both "
+                    f"land as {found.landed_path!r}; put them in two sources or under one folder"
+                )
+            by_location[found.location] = found
+    return sorted(by_path.values(), key=lambda found: found.landed_path)
+
+
+def split_pattern(pattern: str, base_dir: Path, *, source: str) -> tuple[Path, str]:
+    """Split a glob into its wildcard-free folder, which must exist, and the rest.
+
+    Raises:
+        LandingError: the pattern is a url, or the folder does not exist.
+    """
+    if "://" in pattern:
+        raise LandingError(
+            f"source {source!r}: {pattern} is a url; this version reads files of this machine: "
+            "mount or copy them"
+        )
+    parts = (base_dir / pattern).parts
+    count = 0
+    while count < len(parts) - 1 and not _WILDCARDS & set(parts[count]):
+        count += 1
+    folder, rest = Path(*parts[:count]), "/".join(parts[count:])
+    if not folder.is_dir():
+        raise LandingError(
+            f"source {source!r}: the folder {folder} of the pattern {pattern!r} does not exist; "
+            "create or mount it, or correct `paths`"
+        )
+    return folder, rest
+
+
+def allowed_folders(settings: Settings) -> tuple[Path, ...]:
+    """Return the folders, symlinks resolved, below which files may be read."""
+    value = os.environ.get(ALLOWED_PATHS_VARIABLE)
+    if value:
+        return tuple(Path(item).resolve() for item in value.split(os.pathsep) if item)
+    folders = [Path(settings.base_dir), CHECKOUT]
+    if "://" not in settings.root:
+        folders.append(Path(settings.root))
+    return tuple(folder.resolve() for folder in folders)
+
+
+def _name_file(path: Path, match: str, allowed: tuple[Path, ...], source: str) -> FoundFile:
+    _check_allowed(path.resolve(), allowed, source)
+    landed_path = match.replace(os.sep, "/")
+    try:
+        landed_path.encode()
+    except UnicodeEncodeError:
+        raise LandingError(
+            f"source {source!r}: the name of {os.fsencode(path)!r} is not UTF-8; rename the file"
+        ) from None
+    return FoundFile(landed_path=landed_path, location=str(path.absolute()))
+
+
+def _check_allowed(path: Path, allowed: tuple[Path, ...], source: str) -> None:
+    if not any(path.is_relative_to(folder) for folder in allowed):
+        raise LandingError(
+            f"source {source!r}: {path} lies outside the folders that may be read "
+            f"({', '.join(map(str, allowed))}); name its folder in the environment variable "
+            f"{ALLOWED_PATHS_VARIABLE}"
+        )

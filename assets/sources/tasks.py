@@ -1,0 +1,104 @@
+"""The work of the documents stage: one decoding task per group of landed files."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from assets.canonical import canonical_json, fingerprint
+from assets.settings.schema import Settings, SourceSettings
+from assets.sources.landing_log import FileVersion, Generation, LandingLog, group_into_tasks
+from assets.stage import StageTask
+
+STAGE = "documents"
+CODE_VERSION = 1
+"""Raised by hand when the same file would decode to other documents."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodeTask:
+    """The files of one task; everything a worker needs to decode them."""
+
+    root_url: str
+    source: SourceSettings
+    generation: int
+    task: str
+    fingerprint: str
+    files: tuple[FileVersion, ...]
+
+
+def decode_tasks(
+    root_url: str, settings: Settings, log: LandingLog, sources: tuple[str, ...]
+) -> list[StageTask[DecodeTask]]:
+    """Return the decoding tasks of some sources, over all generations of the log."""
+    return [
+        task
+        for generation in log.generations
+        for name in sources
+        for task in _tasks_of(root_url, settings.source(name), generation)
+    ]
+
+
+def task_name(generation: int, files: tuple[FileVersion, ...]) -> str:
+    """Return `<generation>-<hash>`: parts of a task are named after it, in every stage."""
+    digest = hashlib.sha256(canonical_json([version.file_id.hex() for version in files]))
+    return f"{generation:08d}-{digest.hexdigest()[:16]}"
+
+
+def expected_tasks(log: LandingLog) -> dict[int, list[tuple[str, str]]]:
+    """Return, for each generation, the (source, task) pairs that its files make."""
+    expected: dict[int, list[tuple[str, str]]] = {}
+    for generation in log.generations:
+        names = sorted({version.source for version in generation.versions})
+        expected[generation.number] = [
+            (name, task_name(generation.number, files))
+            for name in names
+            for files in group_into_tasks(generation.of_source(name))
+        ]
+    return expected
+
+
+def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -> str:
+    """Return the fingerprint of a decoding task: its files and what changes how they are read."""
+    return fingerprint(
+        stage=STAGE,
+        code=CODE_VERSION,
+        files=[[version.file_id.hex(), version.sha256] for version in files],
+        format=source.format,
+        text_field=source.text_field,
+        id_field=source.id_field,
+        url_field=source.url_field,
+        libraries={name: version(name) for name in ("fastwarc", "pyarrow")},
+    )
+
+
+def _tasks_of(
+    root_url: str, source: SourceSettings, generation: Generation
+) -> list[StageTask[DecodeTask]]:
+    tasks = []
+    for files in group_into_tasks(generation.of_source(source.name)):
+        # How a file is read must not depend on where it came from before: the chain of replaced
+        # versions is the business of `unique`, and would grow the payload.
+        plain = tuple(dataclasses.replace(version, replaces=None) for version in files)
+        task = task_name(generation.number, files)
+        hashed = decode_fingerprint(source, files)
+        payload = DecodeTask(
+            root_url=root_url,
+            source=source,
+            generation=generation.number,
+            task=task,
+            fingerprint=hashed,
+            files=plain,
+        )
+        tasks.append(
+            StageTask(
+                source=source.name,
+                generation=generation.number,
+                task=task,
+                fingerprint=hashed,
+                payload=payload,
+            )
+        )
+    return tasks
