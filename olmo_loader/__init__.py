@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""placeholder until the public names exist"""

@@ -1,0 +1,49 @@
+"""The errors of the loader, in one tree. Each message names the file, what was found and what to do.
+
+::
+
+    LoaderError
+    |-- ConfigurationError (ValueError)   an argument or a combination of arguments that cannot work
+    |   `-- NotInThisVersion              understood, but it comes with a later version
+    |-- IntegrityError                    bytes on disk are not what their header, index or plan says
+    |   `-- ShortReadError (OSError)      a file ended before the bytes that were asked for
+    |-- StateError (ValueError)           a state that does not belong to this data set, plan or batch shape
+    |-- PlanExhausted                     a plan of a single pass was asked for another epoch
+    `-- WorkerError (RuntimeError)        a reading thread failed; its own error is the cause
+
+This module imports nothing.
+"""
+
+from __future__ import annotations
+
+
+class LoaderError(Exception):
+    """Base of every error that the loader raises itself."""
+
+
+class ConfigurationError(LoaderError, ValueError):
+    """An argument, or a combination of arguments, that cannot work."""
+
+
+class NotInThisVersion(ConfigurationError):  # noqa: N818 - reads as the sentence it prints
+    """A value that a later version will understand."""
+
+
+class IntegrityError(LoaderError):
+    """Bytes on disk differ from what their header, index record or plan says."""
+
+
+class ShortReadError(IntegrityError, OSError):
+    """A file ended before the bytes that were asked for."""
+
+
+class StateError(LoaderError, ValueError):
+    """A loader state that does not fit this data set, plan or batch shape."""
+
+
+class PlanExhausted(LoaderError):  # noqa: N818 - reads as the sentence it prints
+    """A plan of a single pass has no further epoch."""
+
+
+class WorkerError(LoaderError, RuntimeError):
+    """A reading thread failed; the original error is the ``__cause__``."""

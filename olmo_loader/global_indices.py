@@ -1,0 +1,108 @@
+"""The order of instances: OLMo's permutation, and OLMo's padding or trimming to the number of ranks.
+
+Position p of the order holds the number of the instance that is read p-th. Files are raw little-endian,
+uint32 below 2^32 - 1 instances (as OLMo) and uint64 from there on (where OLMo stops).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+import secrets
+from typing import Any
+
+import numpy as np
+
+from olmo_loader.errors import ConfigurationError, IntegrityError
+
+PERMUTATION = "numpy.PCG64.shuffle/v1"
+"""Id of the algorithm in `build_order`. NumPy promises no stable stream: golden tests pin it."""
+
+ORDER_FILE = "global_indices.npy"
+
+Order = np.ndarray[Any, np.dtype[np.uint32]] | np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def order_dtype(num_instances: int) -> np.dtype[Any]:
+    """Return the type that numbers ``num_instances`` instances on disk."""
+    return np.dtype("<u4" if num_instances < 2**32 - 1 else "<u8")
+
+
+def build_order(num_instances: int, seed: int, epoch: int = 0, *, shuffle: bool = True) -> Order:
+    """Return the order of one epoch: each instance once.
+
+    The effective seed is ``seed + epoch``, as in OLMo: seed 1 epoch 0 is seed 0 epoch 1.
+
+    Raises:
+        ValueError: ``seed + epoch`` is negative (numpy's own message).
+    """
+    order = np.arange(num_instances, dtype=order_dtype(num_instances))
+    if shuffle:
+        np.random.Generator(np.random.PCG64(seed=seed + epoch)).shuffle(order)
+    return order
+
+
+def padded_size(num_instances: int, world_size: int, *, drop_last: bool) -> int:
+    """Return how many positions an epoch has: a multiple of ``world_size``.
+
+    Rounded down when ``drop_last``, else up by repeating instances from the head of the order.
+
+    Raises:
+        ConfigurationError: there is nothing to read: no instance, or with ``drop_last`` fewer than ranks.
+    """
+    if num_instances == 0:
+        raise ConfigurationError(
+            "the data set has no instance: every shard is shorter than one sequence length"
+        )
+    rounded = num_instances if drop_last else num_instances + world_size - 1
+    total = rounded // world_size * world_size
+    if total == 0:
+        raise ConfigurationError(
+            f"{num_instances} instances cannot feed {world_size} ranks with drop_last: "
+            "use fewer ranks or drop_last=False, which repeats instances"
+        )
+    return total
+
+
+def pad_order(order: Order, total_size: int) -> Order:
+    """Return the first ``total_size`` positions; past the end the order repeats from its head."""
+    if total_size <= len(order):
+        return order[:total_size]
+    return np.resize(order, total_size)
+
+
+def order_at(order: Order, start: int, end: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return positions ``[start, end)`` of the padded order, without building it: int64."""
+    if end <= len(order):
+        return np.asarray(order[start:end], np.int64)
+    return np.asarray(order[np.arange(start, end) % len(order)], np.int64)
+
+
+def write_order(path: Path, order: Order) -> None:
+    """Write the order as raw little-endian integers: temporary name, fsync, rename."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            np.ascontiguousarray(order, order.dtype.newbyteorder("<")).tofile(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def open_order(path: Path, count: int, dtype: Any) -> Order:
+    """Map an order file read-only.
+
+    Raises:
+        IntegrityError: the file does not hold exactly ``count`` numbers of ``dtype``.
+    """
+    found, item = path.stat().st_size, np.dtype(dtype)
+    if found != count * item.itemsize:
+        raise IntegrityError(f"{path}: {found} bytes are not {count} numbers of {item.name}")
+    if count == 0:
+        return np.empty(0, item)
+    return np.memmap(path, item, mode="r")

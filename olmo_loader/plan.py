@@ -1,0 +1,280 @@
+"""A plan: which shards, cut how, in which order. Immutable; its id is the hash of what it trains on.
+
+``plans/<plan_id>/`` holds ``plan.json``, ``shards.jsonl`` (the index records of the snapshot in plan order,
+the only index a loader reads), ``global_indices.npy`` (the order of epoch 0, unpadded, no header) and
+``provenance.csv``.
+
+The fingerprint covers shard hashes and counts in order, dtype, tokenizer, segments, seed, algorithms,
+parent and prefix. It leaves out paths, source names, urls and the generation: the same bytes in the same
+order are the same plan wherever they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from olmo_loader.dtypes import check_token_dtype
+from olmo_loader.errors import ConfigurationError, IntegrityError, NotInThisVersion
+from olmo_loader.global_indices import (
+    ORDER_FILE,
+    PERMUTATION,
+    Order,
+    build_order,
+    open_order,
+    order_dtype,
+    write_order,
+)
+from olmo_loader.records import (
+    canonical_json,
+    parse_record,
+    require_keys,
+    seal,
+    sha256_hex,
+    write_atomically,
+)
+from olmo_loader.shard_files import sha256_file
+from olmo_loader.shard_index import TRAIN_SPLIT, IndexSnapshot, in_plan_order, parse_index_record
+
+PLAN_FOLDER = "plans"
+PLAN_FILE = "plan.json"
+SHARDS_FILE = "shards.jsonl"
+PROVENANCE_FILE = "provenance.csv"
+CUTTING = "chunked/v1"
+"""Instances are cut inside each shard, sequence_length tokens each; a shard's rest is left out."""
+
+_KEYS = frozenset(
+    {
+        *("plan_id", "fingerprint", "snapshot", "generation", "dtype", "tokenizer_sha256", "segments"),
+        *("num_instances", "packing", "order", "seed", "algorithm", "parent", "prefix", "files"),
+    }
+)
+
+
+def plan_name(plan_id: str, file: str = PLAN_FILE) -> str:
+    """Return the name of a plan's file relative to the data set."""
+    return f"{PLAN_FOLDER}/{plan_id}/{file}"
+
+
+def train_records(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records whose instances a training plan numbers: split ``train`` only."""
+    return [record for record in records if record["split"] == TRAIN_SPLIT]
+
+
+def plan_fingerprint(records: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> str:
+    """Return the sha256 of everything that decides which tokens a plan yields, and when.
+
+    Args:
+        records: the training shards' index records in plan order.
+        plan: the plan, or at least the fields named below.
+    """
+    fields = (
+        *("dtype", "tokenizer_sha256", "segments", "packing", "order", "seed", "algorithm"),
+        *("parent", "prefix"),
+    )
+    shards = [[record["sha256"], record["n_tokens"], record["n_docs"]] for record in records]
+    return sha256_hex(canonical_json({"shards": shards, **{key: plan[key] for key in fields}}))
+
+
+def describe_plan(
+    records: Sequence[dict[str, Any]],
+    *,
+    snapshot: IndexSnapshot,
+    generation: int,
+    sequence_length: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return a fresh plan of a snapshot, all of ``plan.json`` except ``files`` and the body hash.
+
+    Args:
+        records: every index record of the snapshot, in any order.
+        snapshot: what they are.
+        generation: last generation in them.
+        sequence_length: tokens per instance.
+        seed: of the order.
+
+    Raises:
+        ConfigurationError: no training shard, no instance, or shards of several dtypes or tokenizers.
+    """
+    shards = train_records(in_plan_order(records))
+    kinds = {(record["dtype"], record["tokenizer_sha256"]) for record in shards}
+    if len(kinds) != 1:
+        raise ConfigurationError(f"a plan has one dtype and one tokenizer, not {sorted(kinds)}")
+    dtype, tokenizer = kinds.pop()
+    num_instances = sum(record["n_tokens"] // sequence_length for record in shards)
+    if num_instances == 0:
+        raise ConfigurationError(
+            f"no shard of {len(shards)} holds one instance of {sequence_length} tokens: "
+            "lower ordering.sequence_length or sharding.min_tokens, or land more text"
+        )
+    segment = {
+        "first_instance": 0,
+        "sequence_length": sequence_length,
+        "mixture": None,
+        "num_shards": len(shards),
+    }
+    plan: dict[str, Any] = {
+        "snapshot": snapshot.as_json(),
+        "generation": generation,
+        "dtype": dtype,
+        "tokenizer_sha256": tokenizer,
+        "segments": [segment],
+        "num_instances": num_instances,
+        "packing": "chunked",
+        "order": "shuffle",
+        "seed": seed,
+        "algorithm": {"permutation": PERMUTATION, "cutting": CUTTING},
+        "parent": None,
+        "prefix": None,
+    }
+    fingerprint = plan_fingerprint(shards, plan)
+    return {"plan_id": fingerprint[:16], "fingerprint": fingerprint, **plan}
+
+
+def shards_file(records: Sequence[dict[str, Any]]) -> bytes:
+    """Return the bytes of ``shards.jsonl``: the records in plan order, one canonical line each."""
+    return b"".join(canonical_json(record) for record in in_plan_order(records))
+
+
+def write_plan(
+    folder: Path,
+    plan: dict[str, Any],
+    records: Sequence[dict[str, Any]],
+    provenance: bytes,
+) -> dict[str, Any]:
+    """Write a plan's files into ``folder`` (usually ``plans/<plan_id>``), ``plan.json`` last.
+
+    Args:
+        folder: created if missing; files of the same name are replaced.
+        plan: see `describe_plan`.
+        records: every index record of the snapshot.
+        provenance: bytes of ``provenance.csv``.
+
+    Returns:
+        The sealed plan as written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    count = plan["num_instances"]
+    write_order(folder / ORDER_FILE, build_order(count, plan["seed"]))
+    write_atomically(folder / SHARDS_FILE, shards_file(records))
+    write_atomically(folder / PROVENANCE_FILE, provenance)
+    files = {name: _file_entry(folder / name) for name in (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE)}
+    files[ORDER_FILE] |= {"count": count, "dtype": order_dtype(count).name}
+    sealed = seal({**plan, "files": files})
+    write_atomically(folder / PLAN_FILE, canonical_json(sealed))
+    return sealed
+
+
+def _file_entry(path: Path) -> dict[str, Any]:
+    return {"size": path.stat().st_size, "sha256": sha256_file(path)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A plan as read: its record and the index records of its shards."""
+
+    folder: Path
+    record: dict[str, Any]
+    """``plan.json``."""
+    shards: tuple[dict[str, Any], ...]
+    """Index records of the training shards, in plan order."""
+
+    @property
+    def plan_id(self) -> str:
+        """First 16 hex digits of the fingerprint."""
+        return str(self.record["plan_id"])
+
+    @property
+    def fingerprint(self) -> str:
+        """See `plan_fingerprint`."""
+        return str(self.record["fingerprint"])
+
+    @property
+    def sequence_length(self) -> int:
+        """Tokens per instance."""
+        return int(self.record["segments"][0]["sequence_length"])
+
+    @property
+    def num_instances(self) -> int:
+        """Instances of one epoch, before padding to ranks."""
+        return int(self.record["num_instances"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of epoch 0."""
+        return int(self.record["seed"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the ids in every shard."""
+        return check_token_dtype(self.record["dtype"])
+
+    def open_order(self) -> Order:
+        """Map the order of epoch 0, unpadded."""
+        entry = self.record["files"][ORDER_FILE]
+        return open_order(self.folder / ORDER_FILE, entry["count"], entry["dtype"])
+
+    def build_order(self, epoch: int) -> Order:
+        """Return the order of any epoch; epoch 0 is mapped from the plan, others are computed."""
+        if epoch == 0:
+            return self.open_order()
+        return build_order(self.num_instances, self.seed, epoch)
+
+
+def parse_plan(data: bytes, where: str) -> dict[str, Any]:
+    """Read and check ``plan.json``.
+
+    Raises:
+        IntegrityError: damaged or contradicting itself.
+        NotInThisVersion: a packing, order or algorithm that comes later.
+    """
+    record = parse_record(data, where)
+    require_keys(record, _KEYS, where)
+    for key, known in (
+        ("packing", "chunked"),
+        ("order", "shuffle"),
+        ("algorithm", {"permutation": PERMUTATION, "cutting": CUTTING}),
+    ):
+        if record[key] != known:
+            raise NotInThisVersion(f"{where}: {key} {record[key]!r} is not in this version")
+    if len(record["segments"]) != 1 or record["parent"] is not None:
+        raise NotInThisVersion(f"{where}: extended plans are not in this version")
+    if record["plan_id"] != record["fingerprint"][:16]:
+        raise IntegrityError(f"{where}: plan id and fingerprint differ")
+    return record
+
+
+def parse_shards_file(data: bytes, where: str) -> list[dict[str, Any]]:
+    """Read and check ``shards.jsonl``; every line is a sealed index record."""
+    lines = data.splitlines(keepends=True)
+    return [
+        parse_index_record(line, f"{where}, line {number}")
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def read_plan(dataset_dir: Path, plan_id: str) -> Plan:
+    """Read a plan of a local data set: two small files and the size of the order.
+
+    Raises:
+        ConfigurationError: there is no such plan.
+        IntegrityError: a file is damaged, or they contradict one another.
+    """
+    folder = dataset_dir / PLAN_FOLDER / plan_id
+    path = folder / PLAN_FILE
+    try:
+        record = parse_plan(path.read_bytes(), str(path))
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{path} does not exist: no plan {plan_id} in this data set") from error
+    lines_path = folder / SHARDS_FILE
+    data = lines_path.read_bytes()
+    if sha256_hex(data) != record["files"][SHARDS_FILE]["sha256"]:
+        raise IntegrityError(f"{lines_path}: not the file that {path} describes")
+    shards = train_records(parse_shards_file(data, str(lines_path)))
+    if record["plan_id"] != plan_id or plan_fingerprint(shards, record) != record["fingerprint"]:
+        raise IntegrityError(f"{path}: the fingerprint does not follow from the plan and its shards")
+    return Plan(folder=folder, record=record, shards=tuple(shards))

@@ -1,0 +1,197 @@
+"""The bytes of a shard: raw token ids in one file, everything about them in sidecars.
+
+::
+
+    <stem>.npy        ids, little-endian, no header (OLMo and OLMo-core read it; `np.load` does not)
+    <stem>.docs.npy   document records, 24 bytes each, sorted by start, no header
+    <stem>.crc        CRC32C of every 64 KiB of the .npy, uint32 little-endian
+    <stem>.csv.gz     start,end,id,src,loc for Dolma's readers; nothing of ours reads it
+    <stem>.meta.json  the header (`ShardHeader`), written last: a shard without it does not exist
+
+A document record says where a document begins; it ends where the next one begins, the last one at the end
+of the shard. Its EOS belongs to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from olmo_loader.checksum import CRC_BLOCK_BYTES
+from olmo_loader.dtypes import check_token_dtype
+from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.records import parse_record, require_keys
+
+SHARD_FORMAT = "olmo-data/shard"
+SHARD_VERSION = 1
+
+TOKENS_SUFFIX = ".npy"
+HEADER_SUFFIX = ".meta.json"
+CRC_SUFFIX = ".crc"
+DOCS_SUFFIX = ".docs.npy"
+CSV_SUFFIX = ".csv.gz"
+MASK_SUFFIX = ".mask"
+
+SIDECAR_SUFFIXES = (CRC_SUFFIX, CSV_SUFFIX, DOCS_SUFFIX, HEADER_SUFFIX)
+"""What every shard has beside its ids, in the order of index records."""
+
+DOC_RECORD = np.dtype([("start", "<u8"), ("doc_id", "V16")])
+"""One document record: first token, 16 bytes of document id."""
+
+_HEADER_KEYS = frozenset(
+    {
+        *("format", "version", "layout", "dtype", "n_tokens", "n_docs", "size", "max_id", "crc"),
+        *("vocab_size", "eos_token_id", "pad_token_id", "bos_policy", "tokenizer_sha256"),
+        *("sha256", "docs", "source", "generation", "stratum", "split"),
+    }
+)
+
+
+def sidecar_path(tokens_path: Path, suffix: str) -> Path:
+    """Return the path of a sidecar: ``00000-ab.npy`` and ``.crc`` give ``00000-ab.crc``."""
+    if tokens_path.suffix != TOKENS_SUFFIX:
+        raise ConfigurationError(f"{tokens_path}: the file of a shard's ids ends in {TOKENS_SUFFIX}")
+    return tokens_path.with_name(tokens_path.name.removesuffix(TOKENS_SUFFIX) + suffix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardHeader:
+    """What ``.meta.json`` says about a shard."""
+
+    dtype: np.dtype[Any]
+    """Little-endian type of the ids."""
+    n_tokens: int
+    n_docs: int
+    """Document records; a document continued from an earlier shard counts here too."""
+    size: int
+    """Exact bytes of the ``.npy``."""
+    max_id: int
+    """Largest id in the shard, -1 when it is empty."""
+    vocab_size: int
+    eos_token_id: int
+    pad_token_id: int
+    bos_policy: str
+    tokenizer_sha256: str
+    sha256: str
+    """Of the ``.npy``."""
+    source: str
+    generation: int
+    stratum: str | None
+    split: str
+
+    @classmethod
+    def parse(cls, data: bytes, where: str) -> ShardHeader:
+        """Read and check a header: O(1), from the header's own bytes.
+
+        Raises:
+            IntegrityError: damaged, of another format or version, or contradicting itself.
+        """
+        record = parse_record(data, where)
+        require_keys(record, _HEADER_KEYS, where)
+        kind = (record["format"], record["version"], record["layout"])
+        if kind != (SHARD_FORMAT, SHARD_VERSION, "raw"):
+            raise IntegrityError(f"{where}: {kind} is no shard this version reads")
+        if record["crc"] != {"algorithm": "CRC32C", "block_bytes": CRC_BLOCK_BYTES}:
+            raise IntegrityError(f"{where}: unknown checksums {record['crc']}")
+        fields = {key: record[key] for key in cls.__dataclass_fields__ if key != "dtype"}
+        header = cls(dtype=check_token_dtype(record["dtype"]), **fields)
+        header.check(where)
+        return header
+
+    def check(self, where: str) -> None:
+        """Raise IntegrityError if the header contradicts itself."""
+        if self.size != self.n_tokens * self.dtype.itemsize:
+            raise IntegrityError(
+                f"{where}: {self.n_tokens} ids of {self.dtype.name} are not {self.size} bytes"
+            )
+        if not self.max_id < self.vocab_size <= np.iinfo(self.dtype).max + 1:
+            raise IntegrityError(
+                f"{where}: largest id {self.max_id} and {self.dtype.name} do not fit a vocabulary "
+                f"of {self.vocab_size}"
+            )
+
+    @property
+    def n_crcs(self) -> int:
+        """Number of CRCs beside the shard."""
+        return -(-self.size // CRC_BLOCK_BYTES)
+
+
+def read_header(tokens_path: Path) -> ShardHeader:
+    """Read the header beside ``tokens_path`` and compare the file's size with it.
+
+    Raises:
+        IntegrityError: see `ShardHeader.parse`, or the ids' file has another size.
+    """
+    path = sidecar_path(tokens_path, HEADER_SUFFIX)
+    header = ShardHeader.parse(path.read_bytes(), str(path))
+    size = tokens_path.stat().st_size
+    if size != header.size:
+        raise IntegrityError(f"{tokens_path}: {size} bytes, its header says {header.size}")
+    return header
+
+
+def check_docs(docs: np.ndarray[Any, Any], header: ShardHeader, where: str) -> None:
+    """Raise IntegrityError unless ``docs`` (`DOC_RECORD`) can be the records of ``header``'s shard."""
+    starts = docs["start"]
+    if len(docs) != header.n_docs:
+        raise IntegrityError(f"{where}: {len(docs)} documents, the header says {header.n_docs}")
+    if len(docs) == 0:
+        if header.n_tokens:
+            raise IntegrityError(f"{where}: {header.n_tokens} ids that belong to no document")
+        return
+    if starts[0] != 0:
+        raise IntegrityError(f"{where}: the first document begins at {starts[0]}, not at 0")
+    if np.any(starts[1:] <= starts[:-1]) or starts[-1] >= header.n_tokens:
+        raise IntegrityError(f"{where}: starts are not ascending below {header.n_tokens}")
+
+
+def open_docs(tokens_path: Path, n_docs: int) -> np.ndarray[Any, Any]:
+    """Map the document records of a shard read-only: O(1), no byte is read yet.
+
+    Returns:
+        `DOC_RECORD` array ``(n_docs,)``.
+
+    Raises:
+        IntegrityError: the file does not hold exactly ``n_docs`` records.
+    """
+    path = sidecar_path(tokens_path, DOCS_SUFFIX)
+    size = path.stat().st_size
+    if size != n_docs * DOC_RECORD.itemsize:
+        raise IntegrityError(f"{path}: {size} bytes are not {n_docs} document records")
+    if n_docs == 0:
+        return np.empty(0, DOC_RECORD)
+    return np.memmap(path, DOC_RECORD, mode="r")
+
+
+def docs_between(
+    docs: np.ndarray[Any, Any], start: int, end: int, n_tokens: int
+) -> tuple[int, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Find the documents that overlap tokens ``[start, end)`` of a shard by binary search.
+
+    Args:
+        docs: the shard's records, see `open_docs`.
+        start: first token.
+        end: token after the last, at most ``n_tokens``.
+        n_tokens: tokens in the shard.
+
+    Returns:
+        Number of the first such document, and int64 ``(documents + 1,)`` boundaries clipped to the range:
+        ``start, first begin inside, ..., end``.
+    """
+    if not 0 <= start < end <= n_tokens:
+        raise ConfigurationError(f"tokens {start}..{end} are not inside a shard of {n_tokens}")
+    starts = docs["start"]
+    first = int(np.searchsorted(starts, np.uint64(start), side="right")) - 1
+    last = int(np.searchsorted(starts, np.uint64(end), side="left"))
+    inside = np.asarray(starts[first + 1 : last], np.int64)
+    return first, np.concatenate(([start], inside, [end])).astype(np.int64)
+
+
+def sha256_file(path: Path) -> str:
+    """Return the sha256 of a whole file as hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
