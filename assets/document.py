@@ -69,7 +69,7 @@ SPANS = pa.list_(
         ]
     )
 )
-"""Half-open ranges in UTF-8 bytes of the cleaned text, with what they are; never the text itself."""
+"""Half-open ranges in UTF-8 bytes of the cleaned text and what they are; never the text itself."""
 
 CLEAN = pa.schema(
     [
@@ -96,7 +96,7 @@ EDITS = pa.list_(
         ]
     )
 )
-"""What `unique` cuts out of a kept text: sorted, disjoint ranges in UTF-8 bytes of the clean text."""
+"""What `unique` cuts out of a kept text: sorted, disjoint ranges in its UTF-8 bytes."""
 
 UNIQUE = pa.schema([pa.field("keep", pa.bool_(), nullable=False), pa.field("edits", EDITS)])
 """Columns of `unique/`: one row per clean row."""
@@ -161,8 +161,10 @@ def count_decisions(ledger: pa.Table) -> dict[str, Any]:
     """
     counts: dict[str, Any] = {"in": ledger.num_rows, "kept": 0, "modified": 0}
     counts |= {"dropped": {}, "quarantined": {}}
-    groups = ledger.select(["decision", "rule"]).group_by(["decision", "rule"]).aggregate(
-        [([], "count_all")]
+    groups = (
+        ledger.select(["decision", "rule"])
+        .group_by(["decision", "rule"])
+        .aggregate([([], "count_all")])
     )
     for group in groups.to_pylist():
         decision, rule, count = group["decision"], group["rule"], group["count_all"]

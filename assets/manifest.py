@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
+import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -168,7 +168,7 @@ def commit(root: Root, stage: str, entries: Iterable[PartEntry]) -> None:
         body = canonical_json({"stage": stage, "version": 1, "segments": segments})
         if root.storage.replace(f"{stage}/manifest.json", body, expected=version):
             return
-        time.sleep(random.uniform(0.001, 0.05))  # noqa: S311, TID251 (only spreads retries out)
+        time.sleep(0.001 * (1 + secrets.randbelow(50)))  # spreads retries out
     raise RootError(
         f"{root.url}: {stage}/manifest.json was replaced by other writers {COMMIT_ATTEMPTS} times"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +42,7 @@ class ParquetFile:
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
 
-    def __enter__(self) -> ParquetFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,9 +70,7 @@ class ParquetFile:
         self._pending, self._pending_bytes = [], 0
 
 
-def write_parquet(
-    path: Path, schema: pa.Schema, data: pa.Table | Iterable[pa.RecordBatch]
-) -> None:
+def write_parquet(path: Path, schema: pa.Schema, data: pa.Table | Iterable[pa.RecordBatch]) -> None:
     """Write one whole file; `data` is a table or an iterable of record batches."""
     with ParquetFile(path, schema) as file:
         if isinstance(data, pa.Table):
@@ -97,7 +95,9 @@ def iter_batches(
         yield from table.to_batches()
 
 
-def read_rows(source: Path | BinaryIO, rows: list[int], columns: list[str] | None) -> list[dict[str, Any]]:
+def read_rows(
+    source: Path | BinaryIO, rows: list[int], columns: list[str] | None
+) -> list[dict[str, Any]]:
     """Return some rows (numbers in file order, from 0) as dicts; reads only their row groups."""
     file = open_parquet(source)
     found: list[dict[str, Any]] = []

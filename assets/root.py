@@ -99,9 +99,7 @@ class Root:
             raise IntegrityError(f"{self.url}: {reference.name} is not what its record says")
         return data
 
-    def read_table(
-        self, reference: ObjectRef | str, columns: list[str] | None = None
-    ) -> pa.Table:
+    def read_table(self, reference: ObjectRef | str, columns: list[str] | None = None) -> pa.Table:
         """Return a whole Parquet object as one table."""
         with self._parquet(reference) as file:
             return open_parquet(file).read(columns=columns)

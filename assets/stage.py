@@ -120,7 +120,9 @@ def materialize_tasks(
             task = by_payload[id(payload)]
             _write_task_record(root, stage, task, entries)
             ready += entries
-            logger.info("%s: %s %s done (%d of %d)", stage, task.source, task.task, number, len(to_do))
+            logger.info(
+                "%s: %s %s done (%d of %d)", stage, task.source, task.task, number, len(to_do)
+            )
             if time.monotonic() - committed_at >= COMMIT_SECONDS:
                 commit(root, stage, ready)
                 ready, committed_at = [], time.monotonic()
@@ -148,7 +150,8 @@ def check_accounting(report: StageReport) -> None:
         if counts["kept"] + counts["modified"] + lost != counts["in"]:
             raise IntegrityError(
                 f"{report.stage}: {source}: kept {counts['kept']:,d} + modified "
-                f"{counts['modified']:,d} + dropped and quarantined {lost:,d} is not in {counts['in']:,d}"
+                f"{counts['modified']:,d} + dropped and quarantined {lost:,d} "
+                f"is not in {counts['in']:,d}"
             )
 
 
@@ -177,7 +180,9 @@ def check_limits(report: StageReport, limits: LimitSettings) -> None:
         raise LossLimitError("\n".join(problems))
 
 
-def _write_task_record(root: Root, stage: str, task: StageTask[P], entries: list[PartEntry]) -> None:
+def _write_task_record(
+    root: Root, stage: str, task: StageTask[P], entries: list[PartEntry]
+) -> None:
     data = canonical_json([entry.as_dict() for entry in entries])
     root.publish_bytes(task.record_name(stage), data)
 
@@ -191,7 +196,9 @@ def _read_task_record(root: Root, stage: str, task: StageTask[P]) -> list[PartEn
     try:
         entries = [PartEntry.from_dict(item) for item in json.loads(data)]
     except (ValueError, KeyError, TypeError):
-        logger.warning("%s: the record of %s %s is damaged; doing it again", stage, task.source, task.task)
+        logger.warning(
+            "%s: the record of %s %s is damaged; doing it again", stage, task.source, task.task
+        )
         return None
     objects = [item for entry in entries for item in entry.objects.values()]
     return entries if all(root.is_intact(item) for item in objects) else None

@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
+from typing_extensions import override
 
 from assets.errors import ConfigurationError
 from assets.settings.reader import build
@@ -93,10 +95,11 @@ def _expand(value: Any, *, file: str) -> Any:
 class _StrictLoader(yaml.SafeLoader):
     """A SafeLoader that refuses a key written twice: YAML would silently keep the last."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # type: ignore[override]
+    @override
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} appears twice", key_node.start_mark

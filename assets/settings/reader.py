@@ -112,9 +112,7 @@ def _convert_scalar(hint: Any, value: Any, *, file: str, key: str) -> Any:
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
-    return (
-        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    )
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _nearest(name: object, fields: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ class SourceSettings:
     text_field: str = "text"
     """Key of the text in jsonl records."""
     id_field: str | None = "id"
-    """Key of the user's own id in jsonl records; it is carried to the end, never used as identity."""
+    """Key of the user's own id in jsonl records; carried to the end, never used as identity."""
     url_field: str | None = "url"
     """Key of the url in jsonl records."""
     licence: str | None = None
@@ -198,7 +198,10 @@ class TrainTokenizerSettings:
     """UTF-8 bytes of text the training may read."""
 
     def __post_init__(self) -> None:
-        require(self.vocab_size >= 260, f"vocab_size: {self.vocab_size} is below 260 (256 bytes and the special tokens)")
+        require(
+            self.vocab_size >= 260,
+            f"vocab_size: {self.vocab_size} is below 260, the 256 bytes and special tokens",
+        )
         require(self.max_bytes >= 1, "max_bytes: must be at least 1")
 
 
@@ -207,7 +210,7 @@ class TokenizerSettings:
     """The tokenizer: a tokenizer.json by path, or one to be trained."""
 
     path: str | None = None
-    eos_token: str = "<|endoftext|>"
+    eos_token: str = "<|endoftext|>"  # noqa: S105 (a token of a vocabulary)
     """Ends every document; never guessed from the vocabulary."""
     pad_token: str | None = None
     """Pads and masks; the EOS token when not set."""
@@ -236,7 +239,7 @@ class ShardingSettings:
         require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
         require(
             0 <= self.min_tokens <= self.max_tokens,
-            f"min_tokens: {self.min_tokens:,d} must lie between 0 and max_tokens {self.max_tokens:,d}",
+            f"min_tokens: {self.min_tokens:,d} is outside [0, max_tokens {self.max_tokens:,d}]",
         )
 
 

@@ -58,7 +58,8 @@ class HashCache:
         Raises:
             OSError: the file cannot be read.
         """
-        before = os.stat(location)
+        path = Path(location)
+        before = path.stat()
         stamp = _stamp(before)
         with self._lock:
             row = self._connection.execute(
@@ -67,9 +68,9 @@ class HashCache:
         if row is not None:
             return before.st_size, row[0]
         started = time.time()
-        with open(location, "rb") as file:
+        with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        if _stamp(os.stat(location)) != stamp:
+        if _stamp(path.stat()) != stamp:
             return before.st_size, None
         if started - before.st_mtime > SETTLED_SECONDS:
             with self._lock:

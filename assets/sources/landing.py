@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from assets.canonical import canonical_json
 from assets.errors import LandingError
 from assets.root import Root
 from assets.settings.schema import Settings, SourceSettings
 from assets.sources.hash_cache import HashCache
-from assets.sources.landing_log import FileVersion, LandingEntry, LandingLog, append, read_log
+from assets.sources.landing_log import (
+    FileVersion,
+    LandingEntry,
+    LandingLog,
+    Op,
+    append,
+    read_log,
+)
 from assets.sources.patterns import FoundFile, find_files
 
 logger = logging.getLogger(__name__)
@@ -54,7 +61,9 @@ def land(root: Root, settings: Settings, *, only: Iterable[str] | None = None) -
             entries += _changes(source, _scan(source, settings), log)
         if not entries or append(root, log, entries):
             return log
-        logger.info("another run landed generation %d first; looking again", log.last_generation + 1)
+        logger.info(
+            "another run landed generation %d first; looking again", log.last_generation + 1
+        )
 
 
 def inventory_digest(settings: Settings) -> str:
@@ -62,7 +71,7 @@ def inventory_digest(settings: Settings) -> str:
     listing = []
     for source in settings.sources:
         for found in find_files(source, settings):
-            status = os.stat(found.location)
+            status = Path(found.location).stat()
             listing.append([source.name, found.landed_path, status.st_size, status.st_mtime_ns])
     return hashlib.sha256(canonical_json(listing)).hexdigest()
 
@@ -86,6 +95,16 @@ def _hash(found: FoundFile, cache: HashCache) -> ScannedFile:
     return ScannedFile(found=found, size=size, sha256=sha256)
 
 
+@dataclass(kw_only=True, slots=True)
+class _Before:
+    """What the log knows of one source, by landed path; `moved` collects paths that moved away."""
+
+    landed: dict[str, FileVersion]
+    removed: dict[str, FileVersion]
+    gone: dict[str, FileVersion]
+    moved: set[str]
+
+
 def _changes(
     source: SourceSettings, scanned: list[ScannedFile], log: LandingLog
 ) -> list[LandingEntry]:
@@ -98,52 +117,55 @@ def _changes(
         )
     present = {item.found.landed_path for item in scanned}
     gone = {path: item for path, item in landed.items() if path not in present}
-    entries, moved_from = [], set()
+    before = _Before(landed=landed, removed=removed, gone=gone, moved=set())
+    entries = []
     for item in scanned:
-        entry = _change(source.name, item, landed, gone, removed, moved_from, log)
-        if entry is not None:
-            entries.append(entry)
-    for path in sorted(set(gone) - moved_from):
-        entries.append(_entry("remove", source.name, path, gone[path]))
+        path, sha256 = item.found.landed_path, item.sha256
+        if sha256 is not None and not (path in landed and landed[path].sha256 == sha256):
+            entries.append(_change(source.name, item, sha256, before, log))
+    for path in sorted(set(gone) - before.moved):
+        version = gone[path]
+        entries.append(
+            LandingEntry(
+                op="remove",
+                source=source.name,
+                path=path,
+                size=version.size,
+                sha256=version.sha256,
+                location=version.location,
+            )
+        )
     return entries
 
 
 def _change(
-    source: str,
-    item: ScannedFile,
-    landed: dict[str, FileVersion],
-    gone: dict[str, FileVersion],
-    removed: dict[str, FileVersion],
-    moved_from: set[str],
-    log: LandingLog,
-) -> LandingEntry | None:
-    path, sha256 = item.found.landed_path, item.sha256
-    if sha256 is None or (path in landed and landed[path].sha256 == sha256):
-        return None
-    common = {
-        "source": source,
-        "path": path,
-        "size": item.size,
-        "sha256": sha256,
-        "location": item.found.location,
-    }
-    if path not in landed:
-        for candidates in ({path: removed[path]} if path in removed else {}, gone, removed):
-            for old, version in sorted(candidates.items()):
-                if version.sha256 == sha256 and old not in moved_from:
-                    moved_from.add(old)
-                    return LandingEntry(op="move", previous_path=old, **common)
-    occurrence = log.occurrences(source, path, sha256)
-    op = "replace" if path in landed or path in removed else "add"
-    return LandingEntry(op=op, occurrence=occurrence, **common)
-
-
-def _entry(op: str, source: str, path: str, version: FileVersion) -> LandingEntry:
+    source: str, item: ScannedFile, sha256: str, before: _Before, log: LandingLog
+) -> LandingEntry:
+    path = item.found.landed_path
+    moved_from = None if path in before.landed else _moved_from(path, sha256, before)
+    op: Op = "add"
+    if moved_from is not None:
+        op = "move"
+    elif path in before.landed or path in before.removed:
+        op = "replace"
     return LandingEntry(
-        op=op,  # type: ignore[arg-type]
+        op=op,
         source=source,
         path=path,
-        size=version.size,
-        sha256=version.sha256,
-        location=version.location,
+        size=item.size,
+        sha256=sha256,
+        location=item.found.location,
+        previous_path=moved_from,
+        occurrence=0 if op == "move" else log.occurrences(source, path, sha256),
     )
+
+
+def _moved_from(path: str, sha256: str, before: _Before) -> str | None:
+    """Return the path of a file that is gone and held the same bytes; the same path is first."""
+    back = {path: before.removed[path]} if path in before.removed else {}
+    for candidates in (back, before.gone, before.removed):
+        for old, version in sorted(candidates.items()):
+            if version.sha256 == sha256 and old not in before.moved:
+                before.moved.add(old)
+                return old
+    return None

@@ -44,7 +44,7 @@ def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
     for pattern in source.paths:
         folder, rest = split_pattern(pattern, Path(settings.base_dir), source=source.name)
         _check_allowed(folder.resolve(), allowed, source.name)
-        for match in sorted(glob.iglob(rest, root_dir=folder, recursive=True)):
+        for match in sorted(glob.iglob(rest, root_dir=folder, recursive=True)):  # noqa: PTH207
             path = folder / match
             if not path.is_file():
                 continue

@@ -48,7 +48,9 @@ class LocalStorage:
                 file.seek(start)
             data = file.read() if end is None else file.read(end - start)
         if end is not None and len(data) != end - start:
-            raise RootError(f"{name}: read {len(data):,d} bytes at {start:,d}, expected {end - start:,d}")
+            raise RootError(
+                f"{name}: read {len(data):,d} bytes at {start:,d}, expected {end - start:,d}"
+            )
         return data
 
     def open(self, name: str) -> BinaryIO:
