@@ -1,0 +1,60 @@
+# Everything a newcomer types. `make run` needs python3.11 with venv, make and git; nothing else.
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+export DAGSTER_DISABLE_TELEMETRY := yes
+
+.PHONY: run ui test check format lint types contracts spelling clean bench
+
+## run: install what is needed (no torch) and make the demo data set, end to end
+run: $(VENV)/.platform
+	$(BIN)/olmo-data demo
+
+## ui: open the Dagster web UI on this machine (http://127.0.0.1:3000)
+ui: $(VENV)/.platform
+	$(BIN)/olmo-data ui
+
+## test: install with torch and the test tools, check and test everything
+test: $(VENV)/.test
+	$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+## check: format, lint, types, import contracts, spelling, pins
+check: $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell assets dagster_project olmo_loader tests docs examples benchmarks README.md CONTRIBUTING.md CHANGELOG.md
+	$(BIN)/pip check
+
+## format: rewrite the code in its format
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+## bench: print what each stage and the loader cost, as ratios
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/stages.py
+	$(BIN)/python benchmarks/loader.py
+
+## clean: remove the environment and the demo's data
+clean:
+	rm -rf $(VENV) .dagster data
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The command line belongs to the checkout, not to the wheel: the wheel carries the loader alone.
+$(VENV)/bin/olmo-data: $(VENV)/bin/python Makefile
+	printf '#!/bin/sh\nexec "%s/python" -m dagster_project.command_line "$$@"\n' "$(abspath $(BIN))" > $@
+	chmod +x $@
+
+$(VENV)/.platform: pyproject.toml constraints.txt $(VENV)/bin/olmo-data
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[platform]'
+	touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt $(VENV)/bin/olmo-data
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[platform,torch,s3,test]'
+	touch $@ $(VENV)/.platform
