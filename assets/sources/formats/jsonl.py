@@ -1,0 +1,186 @@
+"""Lines of JSON objects, each read on its own: a bad line never costs its neighbours.
+
+Blank lines are no records. Fields other than text, id and url go into the metadata unchanged; an id
+that is not a string becomes its JSON text (7 becomes "7"). Duplicate keys: the last one wins.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from assets.sources.formats.compression import DecodedStream
+from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record
+from assets.sources.formats.urls import clean_url
+
+MAX_DEPTH = 100
+"""Levels of nesting; what the parser itself can take depends on the depth of its caller."""
+_UTF8_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFields:
+    """Names of the keys with a meaning; id and url may be None: not used."""
+
+    text: str = "text"
+    user_id: str | None = "id"
+    url: str | None = "url"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its newline; `data` is None if it was longer than is read."""
+
+    number: int
+    data: bytes | None
+
+
+def read_jsonl(stream: DecodedStream, fields: JsonFields) -> Iterator[Record]:
+    """Yield a record per non-blank line, then a `Lost` if the stream did not end well."""
+    for line in iter_lines(stream):
+        if line.data is None:
+            yield Lost(
+                rule="too_large",
+                position=line.number,
+                reason=f"the line is longer than {MAX_RECORD_BYTES:,d} bytes",
+            )
+        elif line.data and not line.data.isspace():
+            yield parse_line(line.data, line.number, fields)
+
+
+def iter_lines(stream: DecodedStream) -> Iterator[Line]:
+    """Yield the lines of a stream, numbered from 1.
+
+    What follows the last newline is a line only if the stream ended well: otherwise it is what was
+    left of a record, for which the caller reports the stream's problem.
+    """
+    number = 1
+    pieces: list[bytes] = []
+    length = 0
+    while chunk := stream.read():
+        if number == 1 and not pieces and chunk.startswith(_UTF8_BOM):
+            chunk = chunk[len(_UTF8_BOM) :]
+        first, *rest = chunk.split(b"\n")
+        length += len(first)
+        # Of a line that is too long only its length is kept.
+        if length <= MAX_RECORD_BYTES:
+            pieces.append(first)
+        else:
+            pieces.clear()
+        if not rest:
+            continue
+        yield Line(number, b"".join(pieces) if length <= MAX_RECORD_BYTES else None)
+        for middle in rest[:-1]:
+            number += 1
+            yield Line(number, middle)
+        number += 1
+        pieces, length = [rest[-1]], len(rest[-1])
+    if stream.problem is None and length:
+        yield Line(number, b"".join(pieces) if length <= MAX_RECORD_BYTES else None)
+
+
+def parse_line(line: bytes, number: int, fields: JsonFields) -> Record:
+    """Turn one line into a record."""
+    try:
+        value = _decode(line)
+    except RecursionError:
+        return _too_deep(number)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return _explain(line, number, fields, error)
+    if not isinstance(value, dict):
+        found = type(value).__name__
+        return Lost(rule="not_an_object", position=number, reason=f"a JSON {found}, not an object")
+    if line.count(b"{") + line.count(b"[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
+        return _too_deep(number)
+    return _read_fields(value, number, fields)
+
+
+def _read_fields(value: dict[str, Any], number: int, fields: JsonFields) -> Record:
+    if fields.text not in value:
+        keys = ", ".join(sorted(value)[:8])[:200]
+        reason = f"no key {fields.text!r} among: {keys or 'no key at all'}; see text_field"
+        return Lost(rule="text_missing", position=number, reason=reason)
+    text = value.pop(fields.text)
+    if text is None:
+        return Lost(rule="text_null", position=number, reason=f"{fields.text!r} is null")
+    if not isinstance(text, str):
+        reason = f"{fields.text!r} is of type {type(text).__name__}"
+        return Lost(rule="text_not_string", position=number, reason=reason)
+    if not text:
+        return Lost(rule="text_empty", position=number, reason=f"{fields.text!r} is empty")
+    user_id = None if fields.user_id is None else value.pop(fields.user_id, None)
+    if user_id is not None and not isinstance(user_id, str):
+        user_id = msgspec.json.encode(user_id, order="sorted").decode()
+    url = None
+    if fields.url is not None and isinstance(value.get(fields.url), str):
+        url = clean_url(value.pop(fields.url))
+    return Found(
+        text=text,
+        position=number,
+        user_id=user_id,
+        url=url,
+        content_type="text/plain",
+        metadata=value,
+    )
+
+
+def depth_of(value: Any) -> int:
+    """Return the levels of lists and dicts in a JSON value, without recursion; a scalar has 0."""
+    depth = 0
+    level = [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [
+            child for item in level for child in (item.values() if isinstance(item, dict) else item)
+        ]
+    return depth
+
+
+def _too_deep(number: int) -> Lost:
+    reason = f"nested more than {MAX_DEPTH} levels deep"
+    return Lost(rule="bad_json", position=number, reason=reason)
+
+
+def _explain(line: bytes, number: int, fields: JsonFields, error: Exception) -> Lost:
+    """Name what the fast parser rejected, with the help of a slower and laxer one."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as bad:
+        reason = f"byte {line[bad.start]:#04x} at offset {bad.start:,d} of the line is not UTF-8"
+        return Lost(rule="bad_utf8", position=number, reason=reason)
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        return _too_deep(number)
+    except ValueError:
+        # The fast parser's message ends in the byte offset, which is what a person needs.
+        return Lost(rule="bad_json", position=number, reason=str(error))
+    if isinstance(value, dict) and _is_infinite(value.get(fields.user_id or "")):
+        reason = f"{fields.user_id!r} is {value[fields.user_id]}"
+        return Lost(rule="nan_id", position=number, reason=reason)
+    if "\\u" in text and _has_surrogate(value):
+        reason = "an escape such as \\ud800 stands alone"
+        return Lost(rule="lone_surrogate", position=number, reason=reason)
+    reason = "NaN, Infinity or a number beyond 1.8e308, which JSON does not have"
+    return Lost(rule="bad_number", position=number, reason=reason)
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _has_surrogate(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except RecursionError:
+        return False
+    return False

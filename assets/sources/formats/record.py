@@ -1,0 +1,109 @@
+"""What a reader yields: a record that became a document, or one that did not, and why.
+
+Each takes one ordinal of its file. What is no record at all takes none: blank lines of a jsonl
+file, and the `warcinfo`, `request` and `metadata` records of a WARC file, which describe others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+MAX_RECORD_BYTES = 32 << 20
+"""Bytes of the longest line, body or whole-file document that is read; longer is `too_large`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One record with text."""
+
+    text: str
+    """Never empty, always encodable as UTF-8; markup stays markup, line endings stay as landed."""
+    position: int | None
+    """Line number from 1 (jsonl) or byte offset in the decoded file (WARC); information only."""
+    user_id: str | None = None
+    url: str | None = None
+    content_type: str
+    """MIME type without parameters: text/plain, text/html, application/xhtml+xml, ..."""
+    fetched_at: datetime | None = None
+    """With a time zone."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """JSON values only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """One record, or the unreadable rest of a file, that became no document."""
+
+    rule: str
+    """A key of `RULES`."""
+    position: int | None
+    reason: str
+    """One line for people: what was found and, where there is a remedy, what to do."""
+
+
+Record = Found | Lost
+
+
+class UnusableError(Exception):
+    """A step found that a record becomes no document; readers turn it into a `Lost`."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(reason)
+        self.rule = rule
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a rule means for the ledger."""
+
+    decision: Literal["quarantined", "dropped"]
+    meaning: str
+
+
+def _quarantined(meaning: str) -> Rule:
+    return Rule("quarantined", meaning)
+
+
+def _dropped(meaning: str) -> Rule:
+    return Rule("dropped", meaning)
+
+
+RULES: dict[str, Rule] = {
+    # Whole files.
+    "changed_since_landing": _quarantined("the file's bytes are not those that landed"),
+    "missing_file": _quarantined("the landed file is no longer there"),
+    "unreadable_file": _quarantined("the landed file may not be opened"),
+    "empty_file": _quarantined("the file holds no byte, or only blank lines"),
+    "format_not_in_this_version": _quarantined("no reader of this version knows the format"),
+    "no_records": _dropped("a WARC file with descriptions but nothing captured"),
+    # The stream of a file; everything before the fault is kept.
+    "truncated": _quarantined("the data ends before the record or the compressed stream does"),
+    "corrupt_stream": _quarantined("the compressed data is damaged"),
+    "decompression_bomb": _quarantined("the data expands beyond any real corpus"),
+    "too_large": _quarantined("a line, body or document above the size limit"),
+    # Lines of jsonl.
+    "bad_json": _quarantined("the line is not JSON, or is nested too deep"),
+    "bad_utf8": _quarantined("the line is not UTF-8"),
+    "lone_surrogate": _quarantined("half of a UTF-16 pair, which no UTF-8 text can hold"),
+    "bad_number": _quarantined("NaN, an infinity, or a number beyond a double"),
+    "nan_id": _quarantined("the id is NaN or an infinity"),
+    "not_an_object": _quarantined("valid JSON, but not an object"),
+    "text_missing": _quarantined("the object has no text field"),
+    "text_null": _quarantined("the text is null"),
+    "text_empty": _quarantined("the text is the empty string"),
+    "text_not_string": _quarantined("the text is a number, boolean, list or object"),
+    # WARC.
+    "bad_warc": _quarantined("bytes that are no WARC record"),
+    "bad_body": _quarantined("the HTTP body cannot be decoded"),
+    "revisit": _dropped("refers to an earlier capture and carries no text"),
+    "continuation": _dropped("a further segment of a record cut in pieces"),
+    "unknown_record_type": _dropped("a WARC record of a type the standard does not know"),
+    "crawl_metadata": _dropped("the crawler's own log or arguments, stored as a resource"),
+    "http_status": _dropped("an error page or redirect: the HTTP status is not 2xx"),
+    "empty_body": _dropped("a capture without a body"),
+    "not_text": _dropped("not HTML or plain text, by declared type or by content"),
+}
+"""Every rule of the documents stage. Quarantined: should have been readable, counts against
+`limits.max_quarantined`. Dropped: read as intended, and not a text."""

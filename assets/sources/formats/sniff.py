@@ -1,0 +1,130 @@
+"""Find the format of a file (`format: auto`) by its first bytes, then by its name.
+
+In this order:
+
+1. bytes that only one format has: WARC, ARC, Parquet, PDF, zip, tar, NUL bytes (binary);
+2. the extension, after any compression suffix: .jsonl .ndjson, .html .htm .xhtml, .txt .text, and
+   those of formats with a reader of their own to come: .csv .tsv .rst .tex .md, man sections
+   (.1 to .9), and source code (.py .c .java ...);
+3. what the text looks like: MediaWiki or other XML, HTML, a JSON object on one line, LaTeX, roff;
+4. plain text.
+
+A format to come is refused rather than read as plain text: its documents would change with the
+version that reads it properly. `format: text` on the source reads any of them as text today.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import PurePosixPath
+
+import msgspec
+
+SNIFF_BYTES = 1 << 16
+_COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".lz4"})
+_JSON_LINES_TRIED = 10
+
+_MAGIC = (
+    (b"WARC/", "warc"),
+    (b"filedesc://", "arc"),
+    (b"PAR1", "parquet"),
+    (b"%PDF-", "pdf"),
+    (b"PK\x03\x04", "zip"),
+    (b"Obj\x01", "avro"),
+    (b"ARROW1", "arrow"),
+)
+_EXTENSIONS = {
+    "jsonl": "jsonl ndjson jsonlines",
+    "html": "html htm xhtml",
+    "text": "txt text",
+    "warc": "warc wet",
+    "csv": "csv",
+    "tsv": "tsv tab",
+    "rst": "rst rest",
+    "latex": "tex latex sty cls",
+    "markdown": "md markdown mkd",
+    "man": "1 2 3 4 5 6 7 8 9 man roff 3pm 3perl 1p 7l",
+    "code": "py pyi pyx c h cc cpp cxx hpp java js mjs ts tsx jsx go rs rb php pl pm sh bash swift "
+    "kt kts scala cs lua jl r hs ml el clj ex exs erl sql css scss vue dart zig asm f90 m mm",
+}
+_BY_EXTENSION = {
+    extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()
+}
+_HTML = re.compile(
+    rb"(?:\s|<!--.{0,4096}?-->)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_LATEX = re.compile(
+    rb"^\s{0,16}\\(?:documentclass|documentstyle|begin\{document\}|input\{)", re.MULTILINE
+)
+_LATEX_BODY = re.compile(rb"^\\(?:section|chapter|label|begin)\{", re.MULTILINE)
+_ROFF = re.compile(rb"^(?:'\\\"|\.\\\"|\.(?:TH|Dd|SH|so|ds|de)\s)", re.MULTILINE)
+
+
+def find_format(head: bytes, landed_path: str) -> str:
+    """Return the name of a file's format; `head` are its first `SNIFF_BYTES` decoded bytes.
+
+    One of jsonl, warc, html, text, or the name of a format that this version does not read.
+    """
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        head = head.decode("utf-16", "ignore").encode("utf-8", "ignore")
+    return _by_magic(head) or _by_extension(landed_path) or _by_content(head)
+
+
+def extension_of(landed_path: str) -> str:
+    """Return the last extension in lower case, compression suffixes apart, without its dot."""
+    path = PurePosixPath(landed_path)
+    while path.suffix.lower() in _COMPRESSED:
+        path = path.with_suffix("")
+    return path.suffix.lower().removeprefix(".")
+
+
+def _by_magic(head: bytes) -> str | None:
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    if head[257:262] == b"ustar":
+        return "tar"
+    # Text has zeros only in UTF-16 and UTF-32, and then nearly one byte in two.
+    start = head[:4096]
+    if b"\0" in start and start.count(0) < 0.3 * len(start):
+        return "binary data"
+    return None
+
+
+def _by_extension(landed_path: str) -> str | None:
+    return _BY_EXTENSION.get(extension_of(landed_path))
+
+
+def _by_content(head: bytes) -> str:
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"<"):
+        return _markup_or_text(start)
+    if start[:1] in (b"{", b"["):
+        return _json_or_text(start)
+    if _LATEX.search(start[:8192]) or len(_LATEX_BODY.findall(start[:8192])) > 1:
+        return "latex"
+    return "man" if _ROFF.match(start) else "text"
+
+
+def _markup_or_text(start: bytes) -> str:
+    if start.startswith(b"<mediawiki"):
+        return "wiki_xml"
+    if start.startswith(b"<?xml"):
+        return "html" if b"<html" in start[:4096].lower() else "xml"
+    return "html" if _HTML.match(start) else "text"
+
+
+def _json_or_text(start: bytes) -> str:
+    lines = start.split(b"\n")
+    whole = lines[:-1] if len(lines) > 1 else lines
+    for line in whole[:_JSON_LINES_TRIED]:
+        try:
+            if isinstance(msgspec.json.decode(line), dict):
+                return "jsonl"
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+    if len(start) >= SNIFF_BYTES // 2 and len(lines) == 1:
+        return "jsonl" if start.startswith(b'{"') else "json"
+    # One value over many lines: a JSON document, or a text that starts with a bracket.
+    return "json" if re.match(rb"[\[{]\s*[\"\[{\]}0-9]", start) else "text"
