@@ -24,6 +24,8 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from assets.dedup.utf8 import decode_utf8, frozen, utf8_buffer
+
 HASH_NAME = "olmo-words-fnv1a64-fold32/v1"
 """Name of `shingle_hash`; stored beside every signature. It changes when any value changes."""
 
@@ -45,7 +47,7 @@ _U32 = np.uint64(32)
 # Planes 4 to 13 are unassigned and 15 and 16 are for private use: no letters, marks or numbers.
 _PLANES_WITH_WORDS = (range(0x40000), range(0xE0000, 0xF0000))
 
-_RADIX_FROM = 4096
+_RADIX_FROM = 96
 """Sets from this size are sorted by radix; below it the comparison sort is faster."""
 
 
@@ -124,34 +126,6 @@ def shingle_sets(texts: pa.Array | pa.ChunkedArray, ngram: int = DEFAULT_NGRAM) 
     return ShingleSets(offsets, values)
 
 
-def utf8_buffer(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes (uint8) and the documents + 1 offsets (int64) of a string column.
-
-    Both are read-only, without a copy where the column is one chunk of large_string. A null counts
-    as an empty text.
-    """
-    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    if array.null_count:
-        array = array.fill_null("")
-    array = array.cast(pa.large_string())
-    if len(array) == 0:
-        return frozen(np.empty(0, np.uint8)), frozen(np.zeros(1, np.int64))
-    _, offsets, data = array.buffers()
-    starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    size = 0 if data is None else data.size
-    return (
-        frozen(np.frombuffer(data, np.uint8) if size else np.empty(0, np.uint8)),
-        frozen(starts),
-    )
-
-
-def frozen(array: np.ndarray) -> np.ndarray:
-    """Return a read-only view, so that every kernel is compiled for one kind of array only."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 @functools.cache
 def word_table() -> np.ndarray:
     """Return, for each code point, the folded code point, or 0 where words are separated.
@@ -166,22 +140,9 @@ def word_table() -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True)
-def decode_utf8(data: np.ndarray, at: int) -> tuple[int, int]:
-    """Return the code point at byte `at` and the position after it.
-
-    Arrow guarantees valid UTF-8; the bounds are still kept, so that damaged bytes cannot make this
-    read outside the buffer.
-    """
-    first = np.int64(data[at])
-    if first < 0x80:
-        return first, at + 1
-    count = 1 if first < 0xE0 else (2 if first < 0xF0 else 3)
-    if first < 0xC0 or first > 0xF4 or at + count >= len(data):
-        return np.int64(0xFFFD), at + 1
-    code = first & (0x3F >> count)
-    for step in range(1, count + 1):
-        code = (code << 6) | (np.int64(data[at + step]) & 0x3F)
-    return min(code, np.int64(0x10FFFF)), at + count + 1
+def _mixed(value: np.uint64) -> np.uint64:
+    value = (value ^ (value >> _U32)) * _U_MIX
+    return value ^ (value >> _U29)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -203,14 +164,12 @@ def _word_hashes(
             value = (value ^ np.uint64(folded)) * _U_PRIME
             inside = True
         elif inside:
-            value = (value ^ (value >> _U32)) * _U_MIX
-            hashes[count] = value ^ (value >> _U29)
+            hashes[count] = _mixed(value)
             count += 1
             value = _U_OFFSET
             inside = False
     if inside:
-        value = (value ^ (value >> _U32)) * _U_MIX
-        hashes[count] = value ^ (value >> _U29)
+        hashes[count] = _mixed(value)
         count += 1
     return count
 

@@ -1,0 +1,268 @@
+"""Who is kept: the greedy decision in survivor order, each near match verified exactly.
+
+Documents of one generation are looked at one after another in survivor order. A document is dropped
+if and only if an already kept document has the same normalised text, or is among its LSH candidates
+with an exact Jaccard similarity of the shingle sets at or above the threshold; the most similar one,
+then the first in order, is its survivor. LSH proposes, it never decides: nothing below the threshold
+is ever dropped. A band bucket proposes at most `max_kept_per_bucket` kept documents, the first in
+order; comparisons left out for that are counted.
+
+Time: a member of a cluster of any size is compared with the cluster's kept documents only, never
+with all of it. Memory: `20 * bands + 100` bytes for each document of the generation, its band keys
+included, and the shingle sets of the earlier kept documents that share a bucket with one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from assets.dedup.buckets import find_buckets
+from assets.dedup.kept import KeptBefore
+from assets.dedup.overlap import (
+    draw_outline,
+    jaccard_at_least,
+    num_differing_bits,
+    num_needed,
+    outline_words,
+)
+from assets.dedup.shingles import ShingleSets
+from assets.dedup.utf8 import frozen
+from assets.errors import StageError
+
+KEPT, EXACT, NEAR = 0, 1, 2
+"""Values of `Decisions.rule`."""
+
+_MAX_CANDIDATES = 2**31 - 1
+_Sets: TypeAlias = tuple[np.ndarray, np.ndarray]
+_Buckets: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+_Outlines: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+_COMPARED, _SIMILAR, _SKIPPED = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrivals:
+    """The documents of one generation that stand for decision, in survivor order."""
+
+    hashes: np.ndarray
+    """(documents, 32) uint8: SHA-256 of the normalised text."""
+    keys: np.ndarray
+    """(documents, bands) uint64: band keys; no bands without MinHash."""
+    sets: ShingleSets
+    """Shingle sets; an empty one means too short for MinHash: compared exactly only."""
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decisions:
+    """What was decided for each arrival, and what it took."""
+
+    rule: np.ndarray
+    """(documents,) int8: KEPT, EXACT or NEAR."""
+    survivor: np.ndarray
+    """(documents,) int64: -1, or the number of a kept document; from `before.total` on it is that
+    plus the position of an arrival."""
+    similarity: np.ndarray
+    """(documents,) float64: exact similarity with the survivor, 1 for EXACT, NaN for KEPT."""
+    compared: int
+    """Pairs whose shingle sets were compared."""
+    similar: int
+    """Those of them at or above the threshold."""
+    skipped: int
+    """Comparisons left out because of `max_kept_per_bucket`."""
+    band_hits: tuple[int, ...]
+    """For each band, documents that met at least one kept document in its bucket."""
+
+
+def decide(
+    arrivals: Arrivals,
+    before: KeptBefore,
+    *,
+    exact: bool,
+    threshold: float,
+    max_kept_per_bucket: int,
+) -> Decisions:
+    """Decide one generation; see the module for the rule.
+
+    Args:
+        arrivals: its documents in survivor order.
+        before: what earlier generations kept.
+        exact: whether equal normalised texts are duplicates.
+        threshold: least similarity at which a document is dropped, in (0, 1].
+        max_kept_per_bucket: kept documents that one bucket proposes at most.
+
+    Raises:
+        StageError: more documents than one generation can hold.
+    """
+    groups, first_kept = _exact_groups(arrivals.hashes, before, exact=exact)
+    buckets = find_buckets(arrivals.keys, arrivals.sets.sizes > 0, before, max_kept_per_bucket)
+    filled = buckets.filled
+    known = first_kept >= 0
+    # Candidates are numbered anew: the earlier kept documents that can be met, then the arrivals.
+    old = np.unique(np.concatenate([buckets.members[filled], first_kept[known]]))
+    if len(old) + len(arrivals) > _MAX_CANDIDATES:
+        raise StageError(
+            f"{len(arrivals):,d} documents with {len(old):,d} earlier candidates are too many for "
+            f"one generation (at most {_MAX_CANDIDATES:,d}); land them in smaller steps"
+        )
+    buckets.members[filled] = np.searchsorted(old, buckets.members[filled])
+    first_kept[known] = np.searchsorted(old, first_kept[known])
+    old_sets = before.sets(old)
+    rule, survivor, similarity, counts, band_hits = _decide(
+        (frozen(old_sets.offsets), frozen(old_sets.values)),
+        (frozen(arrivals.sets.offsets), frozen(arrivals.sets.values)),
+        groups,
+        first_kept,
+        (buckets.of, buckets.starts, buckets.members, buckets.stored, buckets.kept),
+        _room_for_outlines(old_sets, arrivals.sets, buckets.of),
+        threshold,
+    )
+    numbers = np.concatenate([old, before.total + np.arange(len(rule))]).astype(np.int64)
+    return Decisions(
+        rule=rule,
+        survivor=np.where(rule == KEPT, -1, numbers[survivor]) if len(rule) else survivor,
+        similarity=similarity,
+        compared=int(counts[_COMPARED]),
+        similar=int(counts[_SIMILAR]),
+        skipped=int(counts[_SKIPPED]),
+        band_hits=tuple(band_hits.tolist()),
+    )
+
+
+def _exact_groups(
+    hashes: np.ndarray, before: KeptBefore, *, exact: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the group of equal texts of each document, and each group's first kept document.
+
+    Both int64; -1 where nothing of a group was kept before.
+    """
+    count = len(hashes)
+    if not exact:
+        return np.arange(count), np.full(count, -1, np.int64)
+    column = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(32), count, [None, pa.py_buffer(np.ascontiguousarray(hashes))]
+    ).dictionary_encode()
+    _, data = column.dictionary.buffers()
+    distinct = np.frombuffer(data, np.uint8, len(column.dictionary) * 32).reshape(-1, 32)
+    return column.indices.to_numpy().astype(np.int64), before.find_exact(distinct)
+
+
+def _room_for_outlines(old: ShingleSets, new: ShingleSets, of: np.ndarray) -> _Outlines:
+    """Return starts, words and flags for the outlines of all who can be compared.
+
+    The room is virtual memory until an outline is drawn in it.
+    """
+    compared = (of >= 0).any(axis=1) if of.shape[1] else np.zeros(len(new), bool)
+    words = np.concatenate(
+        [outline_words(old.sizes), np.where(compared, outline_words(new.sizes), 0)]
+    )
+    starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
+    return starts, np.empty(int(starts[-1]), np.uint64), np.zeros(len(words), np.bool_)
+
+
+@numba.njit(cache=True, nogil=True)
+def _decide(
+    old: _Sets,
+    new: _Sets,
+    groups: np.ndarray,
+    first_kept: np.ndarray,
+    buckets: _Buckets,
+    outlines: _Outlines,
+    threshold: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    of, starts, members, stored, kept = buckets
+    documents, num_old = len(groups), len(old[0]) - 1
+    rule = np.zeros(documents, np.int8)
+    survivor = np.full(documents, -1, np.int64)
+    similarity = np.full(documents, np.nan)
+    counts = np.zeros(3, np.int64)
+    band_hits = np.zeros(of.shape[1], np.int64)
+    seen = np.full(num_old + documents, -1, np.int32)
+    for document in range(documents):
+        group = groups[document]
+        if first_kept[group] >= 0:
+            rule[document], similarity[document] = EXACT, 1.0
+            survivor[document] = first_kept[group]
+            continue
+        best, best_similarity = _best_match(
+            old, new, document, buckets, outlines, threshold, seen, counts, band_hits
+        )
+        if best >= 0:
+            rule[document], similarity[document] = NEAR, best_similarity
+            survivor[document] = best
+            continue
+        first_kept[group] = num_old + document
+        for band in range(of.shape[1]):
+            bucket = of[document, band]
+            if bucket >= 0:
+                kept[bucket] += 1
+                if starts[bucket] + stored[bucket] < starts[bucket + 1]:
+                    members[starts[bucket] + stored[bucket]] = num_old + document
+                    stored[bucket] += 1
+    return rule, survivor, similarity, counts, band_hits
+
+
+@numba.njit(cache=True, nogil=True)
+def _best_match(
+    old: _Sets,
+    new: _Sets,
+    document: int,
+    buckets: _Buckets,
+    outlines: _Outlines,
+    threshold: float,
+    seen: np.ndarray,
+    counts: np.ndarray,
+    band_hits: np.ndarray,
+) -> tuple[int, float]:
+    """Return the most similar, then first, kept candidate of a document, or (-1, -1)."""
+    of, starts, members, stored, kept = buckets
+    num_old = len(old[0]) - 1
+    values = new[1][new[0][document] : new[0][document + 1]]
+    outline = _outline(outlines, num_old + document, values)
+    best, best_similarity = np.int64(-1), -1.0
+    for band in range(of.shape[1]):
+        bucket = of[document, band]
+        if bucket < 0 or stored[bucket] == 0:
+            continue
+        band_hits[band] += 1
+        counts[_SKIPPED] += kept[bucket] - stored[bucket]
+        for at in range(starts[bucket], starts[bucket] + stored[bucket]):
+            candidate = members[at]
+            if seen[candidate] == document:
+                continue
+            seen[candidate] = document
+            counts[_COMPARED] += 1
+            if candidate < num_old:
+                other = old[1][old[0][candidate] : old[0][candidate + 1]]
+            else:
+                position = candidate - num_old
+                other = new[1][new[0][position] : new[0][position + 1]]
+            total = len(values) + len(other)
+            differing = num_differing_bits(outline, _outline(outlines, candidate, other))
+            if (total - differing) // 2 < num_needed(total, threshold):
+                continue
+            found = jaccard_at_least(values, other, threshold)
+            if found < 0.0:
+                continue
+            counts[_SIMILAR] += 1
+            if found > best_similarity or (found == best_similarity and candidate < best):
+                best, best_similarity = candidate, found
+    return best, best_similarity
+
+
+@numba.njit(cache=True, nogil=True)
+def _outline(outlines: _Outlines, candidate: int, values: np.ndarray) -> np.ndarray:
+    """Return a candidate's outline, drawn the first time; empty for one that is in no bucket."""
+    starts, words, drawn = outlines
+    outline = words[starts[candidate] : starts[candidate + 1]]
+    if len(outline) > 0 and not drawn[candidate]:
+        draw_outline(values, outline)
+        drawn[candidate] = True
+    return outline
