@@ -1,0 +1,87 @@
+"""A real root with shards and an index, made directly with the loader's writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from assets.root import Root
+from olmo_loader.shard_format import SIDECAR_SUFFIXES, ShardWriter
+from olmo_loader.shard_index import add_record, index_name, shard_name
+
+EOS, PAD, VOCAB = 1, 0, 50
+TOKENIZER_SHA = "ab" * 32
+
+
+def document_id(number: int) -> bytes:
+    """The 16-byte id of a test document: file 0, ordinal `number`."""
+    return bytes(8) + number.to_bytes(8, "big")
+
+
+class SmallDataSet:
+    """Adds shards to the data set of a root; documents are numbered in order of addition."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = Root(str(folder))
+        self.dataset = folder / "dataset"
+        self.num_documents = 0
+        self._last: bytes | None = None
+        self._seq = 0
+        self._ends: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+
+    def add_shard(
+        self, source: str, lengths: Sequence[int], *, generation: int = 1, first: int | None = None
+    ) -> str:
+        """Add a shard whose documents have these lengths (EOS included); return its name.
+
+        `first` gives the number of its first document, to continue a document of an earlier shard.
+        """
+        number = self._numbers.get(source, 0)
+        self._numbers[source] = number + 1
+        name = shard_name(source, number, f"{number:016x}")
+        first = self.num_documents if first is None else first
+        self.num_documents = max(self.num_documents, first + len(lengths))
+        writer = ShardWriter(
+            self.dataset / Path(name).parent,
+            Path(name).stem,
+            dtype="uint16",
+            vocab_size=VOCAB,
+            eos_token_id=EOS,
+            pad_token_id=PAD,
+            bos_policy="none",
+            tokenizer_sha256=TOKENIZER_SHA,
+            source=source,
+            generation=generation,
+            stratum=None,
+            split="train",
+        )
+        with writer:
+            for offset, length in enumerate(lengths):
+                ids = np.arange(length) % (VOCAB - 2) + 2
+                ids[-1] = EOS
+                identity = np.frombuffer(document_id(first + offset), np.uint8).reshape(1, 16)
+                writer.append(ids, np.array([0], np.uint64), identity, ["a.jsonl"], [offset])
+        self._seq += 1
+        start = self._ends.get(source, 0)
+        self._ends[source] = start + len(lengths)
+        self._last = add_record(
+            writer.header,
+            seq=self._seq,
+            shard=name,
+            span=(start, start + len(lengths)),
+            previous=self._last,
+        )
+        assert self.root.storage.create(f"dataset/{index_name(self._seq)}", self._last)
+        return name
+
+    def names(self) -> list[str]:
+        """Every object of the root."""
+        return [name for name, _ in self.root.storage.list("")]
+
+    def path(self, shard: str, suffix: str = ".npy") -> Path:
+        """The path of a shard's file."""
+        assert suffix in (".npy", *SIDECAR_SUFFIXES)
+        return self.dataset / (shard.removesuffix(".npy") + suffix)
