@@ -88,7 +88,12 @@ class GopherQualityRules:
     """Thresholds of the Gopher quality rules (arXiv 2112.11446, appendix A)."""
 
     enabled: bool = True
+    word_splitter: str = "whitespace"
+    """How words are found; the same text has other values under another splitter."""
+    stop_word_counting: str = "distinct"
+    """Each stop word counts once, however often it occurs."""
     min_words: int = 50
+    """Words with a character that is neither punctuation nor a symbol."""
     max_words: int = 100_000
     min_mean_word_length: float = 3.0
     max_mean_word_length: float = 10.0
@@ -99,6 +104,10 @@ class GopherQualityRules:
     min_alpha_word_ratio: float = 0.8
     min_stop_words: int = 2
     """Distinct English stop words; asked of English documents only."""
+
+    def __post_init__(self) -> None:
+        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
+        refuse_later("stop_word_counting", self.stop_word_counting, accepted="distinct")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,10 +129,31 @@ class CleaningRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PageLimits:
+    """What an HTML page may be before its main text is extracted; beyond, it is quarantined.
+
+    Extraction takes time with depth times size. The defaults keep the worst page under some four
+    CPU seconds; real pages are 40 deep.
+    """
+
+    max_bytes: int = 5 << 20
+    """UTF-8 bytes of decoded markup."""
+    max_depth: int = 200
+    """Elements open at once."""
+    max_nodes: int = 100_000
+    """Elements, those included that a parser opens again after a block closed them."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_bytes", "max_depth", "max_nodes"):
+            require(getattr(self, name) >= 1, f"{name}: {getattr(self, name)} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CleaningSettings:
     """What happens to a document's text before deduplication."""
 
     extractor: str = "resiliparse"
+    page_limits: PageLimits = field(default_factory=PageLimits)
     language_threshold: float = 0.65
     """Least confidence of the language identification; below it a document is dropped."""
     rules: CleaningRules = field(default_factory=CleaningRules)
