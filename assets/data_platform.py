@@ -1,0 +1,58 @@
+"""What every asset is given: the configuration's settings and the root they belong to."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Protocol
+
+from assets.root import Root
+from assets.settings.load import load_settings
+from assets.settings.schema import Settings
+from assets.storage.local import LocalStorage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenPlatform:
+    """A root and the settings that hold for it, as they are now."""
+
+    root: Root
+    settings: Settings
+
+
+class DataPlatform(Protocol):
+    """Opens the platform anew for every asset, because a configuration may change between runs."""
+
+    def open(self) -> OpenPlatform:
+        """Load the configuration and open its root.
+
+        Raises:
+            ConfigurationError: the configuration does not fit.
+            RootError: the root cannot be used.
+        """
+        ...
+
+
+def open_platform(
+    config: str, *, root: str | None = None, processes: int | None = None, writable: bool = True
+) -> OpenPlatform:
+    """Load the configuration at `config` and open its root.
+
+    Args:
+        config: path of the YAML file.
+        root: another root than the configuration's.
+        processes: another number of worker processes than the configuration's.
+        writable: make the root's folder, and show that it can be written.
+
+    Raises:
+        ConfigurationError: the configuration does not fit.
+        RootError: the root cannot be used.
+    """
+    settings = load_settings(config, root=root)
+    if processes is not None:
+        engine = dataclasses.replace(settings.engine, processes=processes)
+        settings = dataclasses.replace(settings, engine=engine)
+    opened = Root(settings.root)
+    if writable and isinstance(opened.storage, LocalStorage):
+        opened.storage.ensure_writable()
+    return OpenPlatform(root=opened, settings=settings)

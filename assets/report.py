@@ -1,0 +1,161 @@
+"""What a stage's report looks like to people: plain figures, tables and Markdown, no Dagster.
+
+The asset pages of the web UI and the command line's table show what is put together here.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assets.stage import StageReport, add_statistics
+
+LENGTHS = "lengths"
+"""Name of the statistic {"n": documents whose length is in [n, 2n)}, n a power of two."""
+MAX_TABLE_ROWS = 500
+
+Record = dict[str, str | int | float | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Rows to be shown as a table; every row has the same keys."""
+
+    rows: tuple[Record, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Markdown:
+    """Text to be shown as Markdown."""
+
+    text: str
+
+
+Shown = int | float | str | Table | Markdown
+
+
+def describe(report: StageReport, *, source: str | None = None) -> dict[str, Shown]:
+    """Return what is shown of a report, by name; of one source of it if `source` is given."""
+    by_source = report.by_source()
+    if source is not None:
+        by_source = {name: counts for name, counts in by_source.items() if name == source}
+    total: dict[str, Any] = {}
+    for counts in by_source.values():
+        total = add_statistics(total, counts)
+    shown: dict[str, Shown] = dict(_figures(total))
+    shown["tasks_done"] = report.num_done
+    shown["tasks_skipped"] = report.num_skipped
+    shown["tasks_taken_up"] = report.num_taken_up
+    if report.waiting:
+        shown["waiting"] = "\n".join(report.waiting)
+    if by_source:
+        shown["by_source"] = source_table(by_source)
+        shown["by_rule"] = rule_table(by_source)
+    if lengths := total.get(LENGTHS):
+        unit = "tokens" if report.stage == "tokens" else "bytes"
+        shown["lengths"] = Markdown(text=histogram_markdown(lengths, unit=unit))
+    return shown | {name: value for name, value in report.facts.items() if _is_plain(value)}
+
+
+def source_table(by_source: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return one row per source: in, kept, modified, dropped, quarantined and shares."""
+    return Table(rows=tuple({"source": name, **_figures(by_source[name])} for name in by_source))
+
+
+def rule_table(by_source: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return one row per source and rule that lost a document, largest first in each source."""
+    rows: list[Record] = []
+    for name, counts in by_source.items():
+        found = [
+            (decision, rule, count)
+            for decision in ("dropped", "quarantined")
+            for rule, count in counts.get(decision, {}).items()
+        ]
+        for decision, rule, count in sorted(found, key=lambda item: (-item[2], item[1])):
+            share = _share(count, counts.get("in", 0))
+            rows.append(
+                {
+                    "source": name,
+                    "decision": decision,
+                    "rule": rule,
+                    "documents": count,
+                    "share": share,
+                }
+            )
+    return Table(rows=tuple(rows[:MAX_TABLE_ROWS]))
+
+
+def histogram_markdown(lengths: Mapping[str, int], *, unit: str) -> str:
+    """Return a histogram of document lengths as Markdown with an inline SVG picture.
+
+    Args:
+        lengths: {"n": number of documents whose length is in [n, 2n)}, n a power of two.
+        unit: of the lengths.
+    """
+    powers = [int(key).bit_length() - 1 for key in lengths]
+    bounds = [1 << power for power in range(min(powers), max(powers) + 1)]
+    bars = [(_short(bound, base=1024), int(lengths.get(str(bound), 0))) for bound in bounds]
+    picture = base64.b64encode(histogram_svg(bars, unit=unit).encode()).decode()
+    return f"![documents by length in {unit}](data:image/svg+xml;base64,{picture})"
+
+
+def histogram_svg(bars: Sequence[tuple[str, int]], *, unit: str) -> str:
+    """Return a bar chart as SVG: one bar per (label, count)."""
+    step, left, top, height = 44, 10, 34, 130
+    width = left * 2 + step * max(len(bars), 6)
+    highest = max((count for _, count in bars), default=0) or 1
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top + height + 42}" '
+        'font-family="sans-serif" font-size="10">',
+        f'<rect width="{width}" height="{top + height + 42}" fill="#ffffff"/>',
+        f'<text x="{left}" y="16" font-size="12" fill="#231f1b">documents by length</text>',
+    ]
+    for index, (label, count) in enumerate(bars):
+        size = round(height * count / highest, 1)
+        x, middle = left + index * step, left + index * step + step / 2
+        parts += [
+            f'<rect x="{x + 3}" y="{top + height - size}" width="{step - 6}" height="{size}" '
+            'fill="#4f43dd"/>',
+            f'<text x="{middle}" y="{top + height - size - 4}" text-anchor="middle" '
+            f'fill="#231f1b">{_short(count) if count else ""}</text>',
+            f'<text x="{middle}" y="{top + height + 14}" text-anchor="middle" '
+            f'fill="#6b6762">{html.escape(label)}</text>',
+        ]
+    parts.append(
+        f'<text x="{left}" y="{top + height + 34}" fill="#6b6762">'
+        f"length from (a bar reaches to twice that), {html.escape(unit)}</text></svg>"
+    )
+    return "".join(parts)
+
+
+def _figures(counts: Mapping[str, Any]) -> Record:
+    """Return the numbers of a source's statistics, nested ones as their sums."""
+    shown: Record = {}
+    for name, value in counts.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            shown[name] = value
+    for decision in ("dropped", "quarantined"):
+        if decision in counts:
+            shown[decision] = sum(counts[decision].values())
+            shown[f"{decision}_share"] = _share(shown[decision], counts.get("in", 0))
+    return shown
+
+
+def _share(part: Any, whole: int) -> float:
+    return round(part / whole, 6) if whole else 0.0
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, int | float | str | Table | Markdown)
+
+
+def _short(number: int, base: int = 1000) -> str:
+    value = float(number)
+    for suffix in ("", "k", "M", "G"):
+        if value < base:
+            return f"{value:.3g}{suffix}"
+        value /= base
+    return f"{value:.3g}T"

@@ -1,0 +1,36 @@
+"""Keep the partitions of `source` equal to the configured sources."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.asset_results import SOURCES
+from assets.settings.schema import Settings
+
+RANGE_START = "dagster/asset_partition_range_start"
+RANGE_END = "dagster/asset_partition_range_end"
+
+
+def sync_partitions(instance: dg.DagsterInstance, settings: Settings) -> list[str]:
+    """Add partitions of new sources, retire those of removed ones; return all in their order.
+
+    Retiring a partition hides it from the web UI; what its source has in the root stays.
+    """
+    name = _name()
+    wanted = [source.name for source in settings.sources]
+    present = instance.get_dynamic_partitions(name)
+    for key in present:
+        if key not in wanted:
+            instance.delete_dynamic_partition(name, key)
+    instance.add_dynamic_partitions(name, [key for key in wanted if key not in present])
+    return list(instance.get_dynamic_partitions(name))
+
+
+def range_tags(keys: list[str]) -> dict[str, str]:
+    """Return the tags of one run over neighbouring partitions, first to last."""
+    return {RANGE_START: keys[0], RANGE_END: keys[-1]}
+
+
+def _name() -> str:
+    assert SOURCES.name is not None
+    return SOURCES.name

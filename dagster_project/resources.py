@@ -1,0 +1,42 @@
+"""The resource `platform`: which configuration, and with it which root, a run works on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from assets.data_platform import OpenPlatform, open_platform
+from dagster_project.run_tags import process_tag
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+CONFIG_VARIABLE = "OLMO_DATA_CONFIG"
+DEFAULT_CONFIG = CHECKOUT / "configs" / "demo.yaml"
+
+
+def default_config() -> str:
+    """Return the configuration's path: `OLMO_DATA_CONFIG`, or the demo's."""
+    return os.environ.get(CONFIG_VARIABLE) or str(DEFAULT_CONFIG)
+
+
+class PlatformResource(dg.ConfigurableResource[None]):
+    """Opens the configuration and its root; both can be changed for one run in the launchpad."""
+
+    config: str
+    """Path of the configuration file."""
+    root: str = ""
+    """Another root than the configuration's; empty for the configuration's own."""
+    processes: int = 0
+    """Worker processes; 0 for the configuration's number."""
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Note on the run which process works on it."""
+        if context.instance is not None and context.run is not None:
+            context.instance.add_run_tags(context.run.run_id, process_tag())
+
+    def open(self) -> OpenPlatform:
+        """Load the configuration and open its root for writing."""
+        return open_platform(
+            self.config, root=self.root or None, processes=self.processes or None
+        )
