@@ -33,11 +33,24 @@ class SmallDataSet:
         self._numbers: dict[str, int] = {}
 
     def add_shard(
-        self, source: str, lengths: Sequence[int], *, generation: int = 1, first: int | None = None
+        self,
+        source: str,
+        lengths: Sequence[int],
+        *,
+        generation: int = 1,
+        first: int | None = None,
+        open_end: bool = False,
+        eos_at: int | None = None,
     ) -> str:
         """Add a shard whose documents have these lengths (EOS included); return its name.
 
-        `first` gives the number of its first document, to continue a document of an earlier shard.
+        Args:
+            source: its source.
+            lengths: tokens of each document.
+            generation: of the landing log.
+            first: number of its first document, to continue a document of an earlier shard.
+            open_end: its last document goes on in the next shard.
+            eos_at: a token that is an EOS though no document ends there.
         """
         number = self._numbers.get(source, 0)
         self._numbers[source] = number + 1
@@ -59,11 +72,20 @@ class SmallDataSet:
             split="train",
         )
         with writer:
-            for offset, length in enumerate(lengths):
-                ids = np.arange(length) % (VOCAB - 2) + 2
-                ids[-1] = EOS
-                identity = np.frombuffer(document_id(first + offset), np.uint8).reshape(1, 16)
-                writer.append(ids, np.array([0], np.uint64), identity, ["a.jsonl"], [offset])
+            ids = np.concatenate([np.arange(length) % (VOCAB - 2) + 2 for length in lengths])
+            ends = np.cumsum(lengths)
+            ids[ends[: len(lengths) - open_end] - 1] = EOS
+            if eos_at is not None:
+                ids[eos_at] = EOS
+            numbers = range(first, first + len(lengths))
+            identities = np.frombuffer(b"".join(map(document_id, numbers)), np.uint8)
+            writer.append(
+                ids,
+                ends - np.array(lengths),
+                identities.reshape(-1, 16),
+                ["a.jsonl"] * len(lengths),
+                list(numbers),
+            )
         self._seq += 1
         start = self._ends.get(source, 0)
         self._ends[source] = start + len(lengths)
