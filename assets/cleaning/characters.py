@@ -1,0 +1,71 @@
+"""What kind of character a code point is, for kernels that read UTF-8 bytes.
+
+The table is built once per process from Python's own Unicode database, so that a kernel and plain
+Python agree on every character: `SPACE` is `str.isspace`, `ALPHA` is `str.isalpha`, `ALNUM` is
+`str.isalnum`. The version of that database decides results and belongs into a fingerprint.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+SPACE = 1
+ALPHA = 2
+ALNUM = 4
+PUNCTUATION = 8
+"""Categories P*, and the invisible Cc and Cf: alone they make no text."""
+SYMBOL = 16
+"""Categories S*: currency, mathematics, emoji."""
+
+UNICODE_VERSION = unicodedata.unidata_version
+_NUM_CODE_POINTS = 0x110000
+_FLAGGED_RANGES = (range(0xD800), range(0xE000, 0x35000), range(0xE0000, 0xE0200))
+"""Everything outside is surrogates (not in Arrow strings), unassigned, or private use: no flag is
+set there, which spares most of the time it takes to build the table."""
+
+
+@cache
+def character_flags() -> np.ndarray:
+    """Return the flags of every code point, shape (1114112,), dtype uint8, read-only."""
+    flags = np.zeros(_NUM_CODE_POINTS, np.uint8)
+    for code_points in _FLAGGED_RANGES:
+        for code_point in code_points:
+            flags[code_point] = _flags_of(chr(code_point))
+    flags.flags.writeable = False
+    return flags
+
+
+def _flags_of(character: str) -> int:
+    category = unicodedata.category(character)
+    return (
+        SPACE * character.isspace()
+        | ALPHA * character.isalpha()
+        | ALNUM * character.isalnum()
+        | PUNCTUATION * (category[0] == "P" or category in ("Cc", "Cf"))
+        | SYMBOL * (category[0] == "S")
+    )
+
+
+@njit(cache=True, nogil=True, inline="always")
+def decode_at(data: Any, position: int) -> tuple[Any, int]:
+    """Return (code point, number of bytes) of the character that starts at `position`.
+
+    `data` is valid UTF-8 (uint8), which Arrow strings are. Every value is int64: numba promotes
+    mixed unsigned operands, and a code point must stay a plain index.
+    """
+    first = np.int64(data[position])
+    if first < 0x80:
+        return first, 1
+    second = np.int64(data[position + 1]) & 0x3F
+    if first < 0xE0:
+        return ((first & 0x1F) << 6) | second, 2
+    third = np.int64(data[position + 2]) & 0x3F
+    if first < 0xF0:
+        return ((first & 0x0F) << 12) | (second << 6) | third, 3
+    fourth = np.int64(data[position + 3]) & 0x3F
+    return ((first & 0x07) << 18) | (second << 12) | (third << 6) | fourth, 4

@@ -1,0 +1,230 @@
+"""The clean stage: one task per task of documents, its parts co-partitioned with theirs.
+
+A part of `clean` has the name and the rows of the documents part it was made from, so a row number
+joins them without a shuffle. Memory is one row group of documents, its cleaned texts, and the row
+group being written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.canonical import fingerprint
+from assets.cleaning.html import extractor_version
+from assets.cleaning.language import MAX_CHARACTERS, model_sha256
+from assets.cleaning.pipeline import PROSE_PROFILES, clean_table
+from assets.cleaning.text_column import count_characters, text_array
+from assets.document import CLEAN, DOCUMENTS, LEDGER, count_decisions
+from assets.errors import IntegrityError
+from assets.manifest import Manifest, PartEntry
+from assets.parquet_files import ParquetFile
+from assets.root import Root
+from assets.settings.schema import CleaningSettings, Settings, SourceSettings
+from assets.sources.landing_log import LandingLog
+from assets.sources.tasks import STAGE as DOCUMENTS_STAGE, expected_tasks
+from assets.stage import (
+    StageReport,
+    StageTask,
+    add_statistics,
+    check_accounting,
+    check_limits,
+    materialize_tasks,
+)
+
+STAGE = "clean"
+CODE_VERSION = 1
+"""Raised by hand when the same documents would become other clean rows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleanTask:
+    """The documents parts of one task; everything a worker needs to clean them."""
+
+    root_url: str
+    source: SourceSettings
+    cleaning: CleaningSettings
+    fingerprint: str
+    documents: tuple[PartEntry, ...]
+
+
+def materialize_clean(
+    root: Root, settings: Settings, log: LandingLog, sources: tuple[str, ...]
+) -> StageReport:
+    """Clean every committed documents task of some sources that the landing log asks for.
+
+    Raises:
+        LossLimitError: a source lost more than `limits` allows; what was done stays committed.
+        IntegrityError: a part is damaged, or a source's counts do not add up.
+    """
+    documents = Manifest.load(root, DOCUMENTS_STAGE)
+    tasks, waiting = clean_tasks(root.url, settings, documents, log, sources)
+    report = materialize_tasks(root, STAGE, tasks, clean_task, processes=settings.engine.processes)
+    report = dataclasses.replace(report, waiting=waiting)
+    check_accounting(report)
+    check_limits(report, settings.limits)
+    return report
+
+
+def clean_tasks(
+    root_url: str,
+    settings: Settings,
+    documents: Manifest,
+    log: LandingLog,
+    sources: tuple[str, ...],
+) -> tuple[list[StageTask[CleanTask]], tuple[str, ...]]:
+    """Return the cleaning tasks of some sources, and what cannot be cleaned yet.
+
+    There is one task for each documents task that the log asks for and that is committed.
+    """
+    tasks: list[StageTask[CleanTask]] = []
+    waiting: list[str] = []
+    for generation, pairs in sorted(expected_tasks(log).items()):
+        for source, task in pairs:
+            if source not in sources:
+                continue
+            entries = documents.task_entries(source, task)
+            if entries:
+                entries.sort(key=lambda entry: entry.part)
+                tasks.append(_clean_task_of(root_url, settings, entries))
+            else:
+                waiting.append(
+                    f"{source}: generation {generation} is not decoded yet (task {task}); "
+                    "materialize source_documents first"
+                )
+    return tasks, tuple(waiting)
+
+
+def _clean_task_of(
+    root_url: str, settings: Settings, entries: list[PartEntry]
+) -> StageTask[CleanTask]:
+    first = entries[0]
+    source = settings.source(first.source)
+    hashed = clean_fingerprint(first, source, settings.cleaning)
+    payload = CleanTask(
+        root_url=root_url,
+        source=source,
+        cleaning=settings.cleaning,
+        fingerprint=hashed,
+        documents=tuple(entries),
+    )
+    return StageTask(
+        source=first.source,
+        generation=first.generation,
+        task=first.task,
+        fingerprint=hashed,
+        payload=payload,
+    )
+
+
+def clean_fingerprint(
+    documents: PartEntry, source: SourceSettings, cleaning: CleaningSettings
+) -> str:
+    """Return the fingerprint of cleaning a documents task with a source's profile.
+
+    Only what the profile uses enters: a new Gopher threshold leaves code alone. The source's name
+    is part of the documents' own fingerprint, by way of the identity of their files.
+    """
+    profile = source.profile
+    is_prose = profile in PROSE_PROFILES
+    rules = cleaning.rules.gopher_quality if is_prose else cleaning.rules.code
+    return fingerprint(
+        stage=STAGE,
+        code=CODE_VERSION,
+        documents=documents.fingerprint,
+        profile=profile,
+        unicode=unicodedata.unidata_version,
+        rules=_rules_of(rules) if is_prose or profile == "code" else None,
+        languages=sorted(set(source.languages)) if is_prose else None,
+        language_threshold=cleaning.language_threshold if is_prose else None,
+        language_model=model_sha256() if is_prose else None,
+        language_library=version("fasttext-predict") if is_prose else None,
+        language_characters=MAX_CHARACTERS if is_prose else None,
+        extractor=extractor_version() if profile == "web" else None,
+        page_limits=dataclasses.asdict(cleaning.page_limits) if profile == "web" else None,
+    )
+
+
+def _rules_of(rules: Any) -> dict[str, Any]:
+    """Return a group of rules as it enters the fingerprint; a disabled one has no thresholds."""
+    return dataclasses.asdict(rules) if rules.enabled else {"enabled": False}
+
+
+def clean_task(payload: CleanTask) -> list[PartEntry]:
+    """Clean the parts of one task, publish them and return their entries.
+
+    Raises:
+        IntegrityError: a documents part is missing, damaged or has not the rows of its entry.
+        RootError: a part cannot be written.
+    """
+    root = Root(payload.root_url)
+    return [_clean_part(root, payload, entry) for entry in payload.documents]
+
+
+def _clean_part(root: Root, payload: CleanTask, documents: PartEntry) -> PartEntry:
+    name = f"{documents.source}/{documents.part}-{payload.fingerprint[:16]}.parquet"
+    statistics = _no_statistics()
+    num_rows = 0
+    with root.workspace() as folder:
+        data_path, ledger_path = folder / "data", folder / "ledger"
+        with ParquetFile(data_path, CLEAN) as data, ParquetFile(ledger_path, LEDGER) as ledger:
+            for batch in root.read_batches(documents.objects["data"], DOCUMENTS.names):
+                table = pa.Table.from_batches([batch], DOCUMENTS)
+                clean, decided = clean_table(
+                    table, source=payload.source, cleaning=payload.cleaning
+                )
+                data.write(clean)
+                ledger.write(decided)
+                num_rows += clean.num_rows
+                statistics = add_statistics(statistics, part_statistics(clean, decided))
+        if num_rows != documents.rows:
+            raise IntegrityError(
+                f"{root.url}: {documents.objects['data'].name} has {num_rows:,d} rows, "
+                f"its entry says {documents.rows:,d}"
+            )
+        objects = {
+            "data": root.publish_file(f"{STAGE}/{name}", data_path),
+            "ledger": root.publish_file(f"ledger/{STAGE}/{name}", ledger_path),
+        }
+    return PartEntry(
+        stage=STAGE,
+        source=documents.source,
+        generation=documents.generation,
+        task=documents.task,
+        part=documents.part,
+        fingerprint=payload.fingerprint,
+        objects=objects,
+        rows=num_rows,
+        files=documents.files,
+        statistics=statistics,
+    )
+
+
+def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
+    """Return the figures of some clean rows; those of a part are the sums over its batches.
+
+    `characters`, `bytes`, `words` and `languages` (documents per label) are those of the documents
+    that stay; a document whose profile asks for no language is counted under no label.
+    """
+    stays = pc.is_valid(clean["text"])
+    kept = clean.select(["text", "language", "num_words"]).filter(stays)
+    texts = text_array(kept["text"])
+    languages = Counter(label for label in kept["language"].to_pylist() if label is not None)
+    return count_decisions(ledger) | {
+        "documents": kept.num_rows,
+        "characters": count_characters(texts),
+        "bytes": pc.sum(pc.binary_length(texts)).as_py() or 0,
+        "words": pc.sum(kept["num_words"]).as_py() or 0,
+        "languages": dict(sorted(languages.items())),
+    }
+
+
+def _no_statistics() -> dict[str, Any]:
+    return part_statistics(CLEAN.empty_table(), LEDGER.empty_table())

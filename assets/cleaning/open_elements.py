@@ -1,0 +1,324 @@
+"""Which tags open, close and re-open elements, by the HTML standard's rules of tree construction.
+
+The rules are reduced to what `element_stack` knows: names. Where a rule would need more, the
+element stays open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from assets.cleaning.element_stack import (
+    ACTIVE,
+    CODE,
+    DIGEST,
+    FLAGS,
+    IN_FOREIGN,
+    IS_OPEN,
+    MARKER,
+    NODES,
+    OPEN,
+    OPTIONS,
+    SLOT,
+    find,
+    is_foreign,
+    pop_to,
+    push,
+    push_active,
+    remove_active,
+    remove_open,
+    reopen_formatting,
+)
+from assets.cleaning.tag_names import (
+    BLOCK,
+    BREAKOUT,
+    CELL,
+    FOREIGN,
+    FORMATTING,
+    HEADING,
+    IGNORED,
+    INTEGRATION,
+    RAW,
+    SCOPE,
+    SPECIAL,
+    VOID,
+    tag_code,
+)
+
+_OPTIONS_PER_NODE = 64
+"""The n-th option of a menu is charged n // 64 nodes."""
+_MAX_BLOCKS_PASSED = 7
+"""A formatting end tag is given up after eight rounds, each of which passes one block."""
+_MAX_SAME = 3
+"""Of formatting elements that are equal down to the attributes, three are opened again."""
+
+_A, _NOBR, _P, _LI, _DD, _DT = (tag_code(name) for name in ("a", "nobr", "p", "li", "dd", "dt"))
+_TD, _TH, _TR, _TBODY = (tag_code(name) for name in ("td", "th", "tr", "tbody"))
+_CAPTION, _TABLE, _TEMPLATE = (tag_code(name) for name in ("caption", "table", "template"))
+_SELECT, _OPTION, _OPTGROUP = (tag_code(name) for name in ("select", "option", "optgroup"))
+_BUTTON, _FORM, _BR = (tag_code(name) for name in ("button", "form", "br"))
+_ADDRESS, _DIV, _UL, _OL = (tag_code(name) for name in ("address", "div", "ul", "ol"))
+_APPLET, _MARQUEE, _OBJECT = (tag_code(name) for name in ("applet", "marquee", "object"))
+
+
+@njit(cache=True, nogil=True)
+def open_tag(
+    code: int, flags: int, digest: int, self_closing: bool, stack: Any, active: Any, state: Any
+) -> None:
+    """Follow a start tag."""
+    if is_foreign(stack, state):
+        if not flags & BREAKOUT:
+            _open_foreign(code, flags, self_closing, stack, state)
+            return
+        while is_foreign(stack, state):
+            pop_to(state[OPEN] - 1, stack, active, state)
+    if flags & CELL:
+        _open_cell(code, flags, stack, active, state)
+    elif flags & BLOCK:
+        _open_block(code, flags, stack, active, state)
+    elif flags & FORMATTING:
+        _open_formatting(code, flags, digest, stack, active, state)
+    elif not flags & (IGNORED | RAW):
+        _open_inline(code, flags, self_closing, stack, active, state)
+
+
+@njit(cache=True, nogil=True)
+def _open_foreign(code: int, flags: int, self_closing: bool, stack: Any, state: Any) -> None:
+    if self_closing:
+        return
+    if flags & INTEGRATION:
+        push(code, INTEGRATION | SCOPE, -1, stack, state)
+    else:
+        push(code, IN_FOREIGN, -1, stack, state)
+
+
+@njit(cache=True, nogil=True)
+def _open_cell(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
+    """Close everything down to the table; outside one the tag means nothing."""
+    index = state[OPEN] - 1
+    while index >= 0 and stack[index, CODE] != _TABLE and stack[index, CODE] != _TEMPLATE:
+        index -= 1
+    if index < 0:
+        return
+    pop_to(index + 1, stack, active, state)
+    slot = -1
+    if code in (_TD, _TH, _CAPTION):
+        slot = push_active(MARKER, 0, active, state)
+    push(code, flags, slot, stack, state)
+
+
+@njit(cache=True, nogil=True)
+def _open_block(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
+    if code == _LI:
+        _close_item(_LI, _LI, stack, active, state)
+    elif code in (_DD, _DT):
+        _close_item(_DD, _DT, stack, active, state)
+    _close_paragraph(stack, active, state)
+    if flags & HEADING and state[OPEN] and stack[state[OPEN] - 1, FLAGS] & HEADING:
+        pop_to(state[OPEN] - 1, stack, active, state)
+    if not flags & (VOID | RAW):
+        push(code, flags, -1, stack, state)
+
+
+@njit(cache=True, nogil=True)
+def _close_paragraph(stack: Any, active: Any, state: Any) -> bool:
+    """Close an open paragraph in button scope; return whether there was one."""
+    for index in range(state[OPEN] - 1, -1, -1):
+        if stack[index, CODE] == _P:
+            pop_to(index, stack, active, state)
+            return True
+        if stack[index, FLAGS] & SCOPE or stack[index, CODE] == _BUTTON:
+            return False
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _close_item(first: int, second: int, stack: Any, active: Any, state: Any) -> None:
+    """Close the list item that a new one ends."""
+    for index in range(state[OPEN] - 1, -1, -1):
+        code = stack[index, CODE]
+        if code in (first, second):
+            pop_to(index, stack, active, state)
+            return
+        is_passed = code in (_ADDRESS, _DIV, _P)
+        if stack[index, FLAGS] & (SPECIAL | SCOPE) and not is_passed:
+            return
+
+
+@njit(cache=True, nogil=True)
+def _open_formatting(
+    code: int, flags: int, digest: int, stack: Any, active: Any, state: Any
+) -> None:
+    if code in (_A, _NOBR):
+        _close_formatting(code, stack, active, state)
+    reopen_formatting(stack, active, state)
+    same = 0
+    earliest = -1
+    for slot in range(state[ACTIVE] - 1, -1, -1):
+        if active[slot, CODE] == MARKER:
+            break
+        if active[slot, CODE] == code and active[slot, DIGEST] == digest:
+            same += 1
+            earliest = slot
+    if same >= _MAX_SAME:
+        remove_active(earliest, active, state)
+    push(code, flags, push_active(code, digest, active, state), stack, state)
+
+
+@njit(cache=True, nogil=True)
+def _open_inline(
+    code: int, flags: int, self_closing: bool, stack: Any, active: Any, state: Any
+) -> None:
+    if code in (_SELECT, _BUTTON):
+        index = find(code, 0 if code == _SELECT else SCOPE, stack, state)
+        if index >= 0:
+            pop_to(index, stack, active, state)
+            if code == _SELECT:  # one inside another ends it
+                return
+    if code in (_SELECT, _OPTION, _OPTGROUP):
+        _count_option(code, stack, active, state)
+    reopen_formatting(stack, active, state)
+    if flags & VOID or (flags & FOREIGN and self_closing):
+        return
+    slot = -1
+    if code in (_APPLET, _MARQUEE, _OBJECT, _TEMPLATE):
+        slot = push_active(MARKER, 0, active, state)
+    push(code, flags | IN_FOREIGN if flags & FOREIGN else flags, slot, stack, state)
+
+
+@njit(cache=True, nogil=True)
+def _count_option(code: int, stack: Any, active: Any, state: Any) -> None:
+    """Begin a menu, or charge one more option of it; an option ends the one before."""
+    if code == _SELECT:
+        state[OPTIONS] = 0
+        return
+    if state[OPEN] and stack[state[OPEN] - 1, CODE] == _OPTION:
+        pop_to(state[OPEN] - 1, stack, active, state)
+    state[OPTIONS] += 1
+    state[NODES] += state[OPTIONS] // _OPTIONS_PER_NODE
+
+
+@njit(cache=True, nogil=True)
+def close_tag(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
+    """Follow an end tag; one that has no open element it may close means nothing."""
+    if is_foreign(stack, state) and _close_foreign(code, stack, active, state):
+        return
+    if code == _P:
+        if not _close_paragraph(stack, active, state):
+            state[NODES] += 1
+    elif flags & CELL:
+        _close_cell(code, stack, active, state)
+    elif flags & FORMATTING:
+        _close_formatting(code, stack, active, state)
+    elif flags & HEADING:
+        _close_heading(stack, active, state)
+    elif flags & (IGNORED | VOID):
+        state[NODES] += code == _BR
+    else:
+        _close_other(code, flags, stack, active, state)
+
+
+@njit(cache=True, nogil=True)
+def _close_foreign(code: int, stack: Any, active: Any, state: Any) -> bool:
+    """Close an element of SVG or MathML, if the tag names one around; return whether it did."""
+    index = state[OPEN] - 1
+    while index >= 0 and stack[index, FLAGS] & IN_FOREIGN:
+        if stack[index, CODE] == code:
+            pop_to(index, stack, active, state)
+            return True
+        index -= 1
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _close_cell(code: int, stack: Any, active: Any, state: Any) -> None:
+    """Empty the innermost part of a table, which stays open as the part that is left around it."""
+    index = state[OPEN] - 1
+    while index >= 0 and not stack[index, FLAGS] & CELL:
+        if stack[index, CODE] == _TABLE or stack[index, CODE] == _TEMPLATE:
+            return
+        index -= 1
+    if index < 0:
+        return
+    inside = stack[index, CODE]
+    in_row = inside in (_TD, _TH, _TR)
+    left = 0
+    if code == inside and (code in (_TD, _TH)):
+        left = _TR
+    elif (code == _TR and in_row) or (code == _CAPTION and inside == _CAPTION):
+        left = _TBODY
+    if left:
+        flags = stack[index, FLAGS]
+        pop_to(index, stack, active, state)
+        push(left, flags, -1, stack, state)
+
+
+@njit(cache=True, nogil=True)
+def _close_formatting(code: int, stack: Any, active: Any, state: Any) -> None:
+    """Close a formatting element, in the middle of the stack if blocks were opened in it."""
+    slot = _find_active(code, active, state)
+    if slot < 0:
+        return
+    if not active[slot, IS_OPEN]:
+        remove_active(slot, active, state)
+        return
+    index = find(code, SCOPE, stack, state)
+    if index < 0:
+        return
+    slot = stack[index, SLOT]
+    blocks = 0
+    for above in range(index + 1, state[OPEN]):
+        blocks += (stack[above, FLAGS] & SPECIAL) != 0
+    # Each block's content is wrapped in a copy, and so are up to three elements between.
+    state[NODES] += min(blocks, _MAX_BLOCKS_PASSED + 1) * 4
+    if blocks > _MAX_BLOCKS_PASSED:
+        return
+    if blocks == 0:
+        pop_to(index, stack, active, state)
+    else:
+        remove_open(index, stack, state)
+    remove_active(slot, active, state)
+
+
+@njit(cache=True, nogil=True)
+def _find_active(code: int, active: Any, state: Any) -> int:
+    """Return the last slot of `code` after the last marker, or -1."""
+    for slot in range(state[ACTIVE] - 1, -1, -1):
+        if active[slot, CODE] == code:
+            return slot
+        if active[slot, CODE] == MARKER:
+            return -1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _close_heading(stack: Any, active: Any, state: Any) -> None:
+    for index in range(state[OPEN] - 1, -1, -1):
+        if stack[index, FLAGS] & HEADING:
+            pop_to(index, stack, active, state)
+            return
+        if stack[index, FLAGS] & SCOPE:
+            return
+
+
+@njit(cache=True, nogil=True)
+def _close_other(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
+    if code in (_TABLE, _TEMPLATE):
+        index = find(code, 0, stack, state)
+        between = find(_TEMPLATE, 0, stack, state)
+        index = -1 if code == _TABLE and between > index else index
+    elif flags & (BLOCK | SPECIAL):
+        index = find(code, SCOPE, stack, state)
+        if code == _LI and index >= 0:
+            lists = max(find(_UL, SCOPE, stack, state), find(_OL, SCOPE, stack, state))
+            index = -1 if lists > index else index
+    else:
+        index = find(code, SCOPE | SPECIAL, stack, state)
+    if index < 0:
+        return
+    if code == _FORM:
+        remove_open(index, stack, state)
+    else:
+        pop_to(index, stack, active, state)

@@ -1,0 +1,183 @@
+"""Measured properties of a text: one pass over its UTF-8 bytes, shared by every rule.
+
+**Words** are split at whitespace (`str.split`), in any script. A word counts as a *word* if it has
+a character that is neither punctuation nor a symbol; one that has none ("--", "=>") is a *symbol
+word*. Lengths are in characters (code points). **Lines** are split at LF, blank ones count, and an
+LF at the very end starts no further line.
+
+Values that are ratios have the denominator their name says; 0 / 0 is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from assets.cleaning.characters import (
+    ALNUM,
+    ALPHA,
+    PUNCTUATION,
+    SPACE,
+    SYMBOL,
+    character_flags,
+    decode_at,
+)
+from assets.cleaning.text_column import text_buffers
+
+STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
+"""Gopher's list; a stop word is a whole word in exactly this case, and counts once."""
+
+COUNTS = (
+    "words", "word_characters", "symbol_words", "alpha_words", "hashes", "ellipses", "stop_words",
+    "lines", "line_characters", "bullet_lines", "ellipsis_lines", "longest_line", "characters",
+    "alphanumeric",
+)  # fmt: skip
+"""Names of the columns that `count_signals` returns."""
+(
+    WORDS, WORD_CHARACTERS, SYMBOL_WORDS, ALPHA_WORDS, HASHES, ELLIPSES, STOP,
+    LINES, LINE_CHARACTERS, BULLET_LINES, ELLIPSIS_LINES, LONGEST_LINE, CHARACTERS, ALPHANUMERIC,
+) = range(len(COUNTS))  # fmt: skip
+
+_LF, _HASH, _DASH, _DOT = 0x0A, 0x23, 0x2D, 0x2E
+_BULLET, _ELLIPSIS = 0x2022, 0x2026
+_MAX_STOP_WORD_BYTES = 4
+
+
+def _pack(word: str) -> int:
+    return int.from_bytes(word.encode(), "big")
+
+
+_STOP_CODES = np.array([_pack(word) for word in STOP_WORDS], np.int64)
+
+
+def count_signals(texts: pa.LargeStringArray) -> np.ndarray:
+    """Return the counts of each text, shape (len(texts), len(COUNTS)), dtype int64."""
+    data, offsets = text_buffers(texts)
+    counts = np.zeros((len(texts), len(COUNTS)), np.int64)
+    _count_all(data, offsets, character_flags(), _STOP_CODES, counts)
+    return counts
+
+
+def has_content(texts: pa.LargeStringArray) -> np.ndarray:
+    """Return for each text whether it has a character besides whitespace and punctuation; bool."""
+    data, offsets = text_buffers(texts)
+    result = np.zeros(len(texts), np.bool_)
+    _find_content(data, offsets, character_flags(), result)
+    return result
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Return numerator / denominator in float64, 0 where the denominator is 0."""
+    result = np.zeros(len(numerator), np.float64)
+    np.divide(numerator, denominator, out=result, where=denominator != 0)
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _find_content(data: Any, offsets: Any, flags: Any, result: Any) -> None:
+    for index in range(len(offsets) - 1):
+        position = offsets[index]
+        while position < offsets[index + 1]:
+            code_point, length = decode_at(data, position)
+            if not flags[code_point] & (SPACE | PUNCTUATION):
+                result[index] = True
+                break
+            position += length
+
+
+@njit(cache=True, nogil=True)
+def _count_all(data: Any, offsets: Any, flags: Any, stop_codes: Any, counts: Any) -> None:
+    for index in range(len(offsets) - 1):
+        _count_one(data, offsets[index], offsets[index + 1], flags, stop_codes, counts[index])
+
+
+@njit(cache=True, nogil=True)
+def _count_one(data: Any, start: int, end: int, flags: Any, stop_codes: Any, count: Any) -> None:
+    """Count one text word by word; whitespace between words ends lines."""
+    seen = 0  # one bit per stop word
+    line_characters = 0
+    line_is_blank = True
+    ends_in_ellipsis = False
+    position = start
+    while position < end:
+        code_point, length = decode_at(data, position)
+        if not flags[code_point] & SPACE:
+            word_end, characters, ends_in_ellipsis = _count_word(data, position, end, flags, count)
+            if line_is_blank and (code_point in (_DASH, _BULLET)):
+                count[BULLET_LINES] += 1
+            if word_end - position <= _MAX_STOP_WORD_BYTES:
+                seen |= _stop_word_bit(data, position, word_end, stop_codes)
+            line_is_blank = False
+            line_characters += characters
+            position = word_end
+            continue
+        position += length
+        count[CHARACTERS] += 1
+        if code_point == _LF:
+            _end_line(count, line_characters, ends_in_ellipsis)
+            line_characters, line_is_blank, ends_in_ellipsis = 0, True, False
+        else:
+            line_characters += 1
+    if end > start and data[end - 1] != _LF:
+        _end_line(count, line_characters, ends_in_ellipsis)
+    while seen:
+        count[STOP] += seen & 1
+        seen >>= 1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _end_line(count: Any, characters: int, ends_in_ellipsis: bool) -> None:
+    count[LINES] += 1
+    count[LINE_CHARACTERS] += characters
+    count[ELLIPSIS_LINES] += ends_in_ellipsis
+    count[LONGEST_LINE] = max(count[LONGEST_LINE], characters)
+
+
+@njit(cache=True, nogil=True)
+def _count_word(
+    data: Any, position: int, end: int, flags: Any, count: Any
+) -> tuple[int, int, bool]:
+    """Count the word at `position`; return (where it ends, its characters, ends in ellipsis)."""
+    characters = 0
+    united: Any = 0  # all flags of the word's characters
+    is_word = False
+    dots = 0
+    is_ellipsis = False
+    while position < end:
+        code_point, length = decode_at(data, position)
+        flag = np.int64(flags[code_point])
+        if flag & SPACE:
+            break
+        united |= flag
+        is_word |= not flag & (PUNCTUATION | SYMBOL)
+        characters += 1
+        position += length
+        count[ALPHANUMERIC] += (flag & ALNUM) != 0
+        count[HASHES] += code_point == _HASH
+        is_dot = code_point == _DOT
+        dots = dots + 1 if is_dot else 0
+        # A run of n dots holds n // 3 non-overlapping "...".
+        count[ELLIPSES] += code_point == _ELLIPSIS or (is_dot and dots % 3 == 0)
+        is_ellipsis = code_point == _ELLIPSIS or dots >= 3
+    count[CHARACTERS] += characters
+    count[ALPHA_WORDS] += (united & ALPHA) != 0
+    count[WORDS] += is_word
+    count[SYMBOL_WORDS] += not is_word
+    if is_word:
+        count[WORD_CHARACTERS] += characters
+    return position, characters, is_ellipsis
+
+
+@njit(cache=True, nogil=True)
+def _stop_word_bit(data: Any, start: int, end: int, stop_codes: Any) -> int:
+    """Return the bit of the stop word data[start:end] (at most 4 bytes), or 0."""
+    code: Any = 0
+    for position in range(start, end):
+        code = (code << 8) | np.int64(data[position])
+    for index in range(len(stop_codes)):
+        if stop_codes[index] == code:
+            return 1 << index
+    return 0
