@@ -1,12 +1,12 @@
 """CRC32C of blocks, in numpy alone.
 
-A CRC is a remainder of polynomials over GF(2): a block read as one polynomial, modulo the Castagnoli
-polynomial P. Nothing changes if a multiple of P is added to the block first. Two *sparse* multiples of P
-whose exponents are multiples of 64 bits are known here (`FOLDS`), so the leading 64-bit words of a block
-are cancelled by XORing each of them into a handful of later words: whole-array XORs, no table. That folds
-the 8,192 words of a 64 KiB block to the last 104; only those are looked up, byte by byte, in tables.
-The multiples were found by a search for y^a + ... + 1 = 0 mod P with y = x^64; a test checks them, and
-the CRCs, against the definition.
+A CRC is a remainder of polynomials over GF(2): a block read as one polynomial, modulo the
+Castagnoli polynomial P. Nothing changes if a multiple of P is added to the block first. Two
+*sparse* multiples of P whose exponents are multiples of 64 bits are known here (`FOLDS`), so the
+leading 64-bit words of a block are cancelled by XORing each of them into a handful of later words:
+whole-array XORs, no table. That folds the 8,192 words of a 64 KiB block to the last 104; only those
+are looked up, byte by byte, in tables. The multiples were found by a search for y^a + ... + 1 = 0
+mod P with y = x^64; a test checks them, and the CRCs, against the definition.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 CRC_BLOCK_BYTES = 65536
 """Bytes covered by one CRC; the last block of a file may be shorter."""
@@ -30,7 +31,7 @@ _GROUP_BLOCKS = 64
 
 
 @cache
-def _byte_table() -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _byte_table() -> NDArray[np.uint32]:
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = np.where(table & 1, (table >> 1) ^ np.uint32(POLYNOMIAL), table >> 1)
@@ -38,7 +39,7 @@ def _byte_table() -> np.ndarray[Any, np.dtype[np.uint32]]:
 
 
 @cache
-def _tail_tables() -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _tail_tables() -> NDArray[np.uint32]:
     """(8 * _TAIL_WORDS, 256) uint32: the remainder of byte b with n - 1 - row bytes after it."""
     rows = np.empty((8 * _TAIL_WORDS, 256), np.uint32)
     table = rows[-1] = _byte_table()
@@ -57,7 +58,7 @@ def crc32c(data: bytes) -> int:
     return state ^ 0xFFFFFFFF
 
 
-def _fold(words: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
+def _fold(words: NDArray[np.uint64]) -> None:
     """Cancel all but the last `_TAIL_WORDS` columns of ``words`` (blocks, words), in place."""
     for degree, others in FOLDS:
         end, step = words.shape[1] - degree, degree - others[0]
@@ -70,16 +71,19 @@ def _fold(words: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
                 words[:, target : target + width] ^= source
 
 
-def _crc_padded(blocks: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """CRCs of (n, CRC_BLOCK_BYTES) uint8 rows, changed in place, whose first bytes hold the seed."""
+def _crc_padded(
+    blocks: NDArray[np.uint8],
+) -> NDArray[np.uint32]:
+    """CRCs of seeded uint8 rows ``(n, CRC_BLOCK_BYTES)``, which are changed in place."""
     _fold(blocks.view(np.uint64))
     tail = blocks[:, -8 * _TAIL_WORDS :]
     flat = _tail_tables().reshape(-1)
     index = tail + np.arange(0, flat.size, 256, dtype=np.int64)
-    return np.bitwise_xor.reduce(flat[index], axis=1) ^ np.uint32(0xFFFFFFFF)
+    sums: NDArray[np.uint32] = np.bitwise_xor.reduce(flat[index], axis=1)
+    return sums ^ np.uint32(0xFFFFFFFF)
 
 
-def crc32c_blocks(data: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def crc32c_blocks(data: Any) -> NDArray[np.uint32]:
     """Return the CRC32C of every 64 KiB block of ``data``.
 
     Args:
@@ -100,7 +104,8 @@ def crc32c_blocks(data: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
     if 0 < rest < 4:
         sums[-1] = crc32c(source[-rest:].tobytes())
     elif rest:
-        # Zeros in front of a message do not change its remainder: pad there, seed at the real start.
+        # Zeros in front of a message do not change its remainder: pad there, seed at the real
+        # start.
         block = np.zeros((1, CRC_BLOCK_BYTES), np.uint8)
         block[0, -rest:] = source[-rest:]
         block[0, -rest : CRC_BLOCK_BYTES - rest + 4] ^= 0xFF
@@ -113,7 +118,7 @@ class BlockChecksums:
 
     def __init__(self) -> None:
         self._pending = bytearray()
-        self._sums: list[np.ndarray[Any, np.dtype[np.uint32]]] = []
+        self._sums: list[NDArray[np.uint32]] = []
 
     def update(self, data: Any) -> None:
         """Take the next bytes; at most one block is held back."""
@@ -123,6 +128,6 @@ class BlockChecksums:
             self._sums.append(crc32c_blocks(bytes(self._pending[:whole])))
             del self._pending[:whole]
 
-    def finish(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    def finish(self) -> NDArray[np.uint32]:
         """Return the CRC of every block, the short last one included."""
         return np.concatenate([*self._sums, crc32c_blocks(bytes(self._pending))])

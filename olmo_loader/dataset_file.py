@@ -1,4 +1,4 @@
-"""``dataset.json``: the one file of a data set that changes, replaced atomically by each publication.
+"""``dataset.json``: the one file of a data set that changes, replaced whole by a publication.
 
 Everything else it names is immutable, so whoever has read it sees one consistent data set.
 """
@@ -18,7 +18,17 @@ DATASET_FORMAT = "olmo-data"
 DATASET_VERSION = 1
 
 _KEYS = frozenset(
-    {"format", "version", "generation", "snapshot", "plan", "plans", "takedown", "tokenizer", "pins"}
+    {
+        "format",
+        "version",
+        "generation",
+        "snapshot",
+        "plan",
+        "plans",
+        "takedown",
+        "tokenizer",
+        "pins",
+    }
 )
 _TOKENIZER_KEYS = frozenset({"sha256", "path", "vocab_size", "eos_token_id", "pad_token_id"})
 

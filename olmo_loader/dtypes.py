@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from olmo_loader.errors import ConfigurationError
+from olmo_loader.errors import ConfigurationError, DtypeError
 
 TOKEN_DTYPES = ("uint8", "uint16", "uint32", "uint64")
 """Names of the types a shard may have, smallest first. All are stored little-endian."""
@@ -36,11 +36,15 @@ def check_token_dtype(dtype: Any, vocab_size: int | None = None) -> np.dtype[Any
         vocab_size: number of ids, or None when it is not known (plain OLMo files).
 
     Raises:
-        ConfigurationError: not an unsigned integer type, or too small for ``vocab_size - 1``.
+        DtypeError: no numpy type, or not an unsigned integer.
+        ConfigurationError: too small for ``vocab_size - 1``.
     """
-    found = np.dtype(dtype)
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise DtypeError(f"Value {dtype} is not a valid numpy type") from error
     if found.name not in TOKEN_DTYPES:
-        raise ConfigurationError(
+        raise DtypeError(
             f"token ids are stored as one of {', '.join(TOKEN_DTYPES)}, not {found.name}"
         )
     if vocab_size is not None and vocab_size - 1 > np.iinfo(found).max:
@@ -48,4 +52,5 @@ def check_token_dtype(dtype: Any, vocab_size: int | None = None) -> np.dtype[Any
             f"{found.name} holds ids up to {np.iinfo(found).max}, the vocabulary has {vocab_size}: "
             f"use {smallest_token_dtype(vocab_size).name}"
         )
-    return found.newbyteorder("<")
+    little: np.dtype[Any] = found.newbyteorder("<")
+    return little

@@ -1,15 +1,21 @@
-"""The errors of the loader, in one tree. Each message names the file, what was found and what to do.
+"""The errors of the loader, in one tree.
+
+Each message names the file, what was found and what to do.
 
 ::
 
     LoaderError
     |-- ConfigurationError (ValueError)   an argument or a combination of arguments that cannot work
-    |   `-- NotInThisVersion              understood, but it comes with a later version
-    |-- IntegrityError                    bytes on disk are not what their header, index or plan says
+    |   |-- NotInThisVersion              understood, but it comes with a later version
+    |   |-- DtypeError (TypeError)        no type of numpy's, or none for token ids
+    |   `-- BatchShapeError (AssertionError)  sizes that do not divide by the number of ranks
+    |-- IntegrityError                    bytes on disk are not what their header, index or plan
+    says
     |   `-- ShortReadError (OSError)      a file ended before the bytes that were asked for
-    |-- StateError (ValueError)           a state that does not belong to this data set, plan or batch shape
+    |-- StateError (ValueError)           a state that does not belong to this data set, plan or
+    batch shape
     |-- PlanExhausted                     a plan of a single pass was asked for another epoch
-    `-- WorkerError (RuntimeError)        a reading thread failed; its own error is the cause
+    `-- WorkerError (RuntimeError)        every reading thread ended without a result
 
 This module imports nothing.
 """
@@ -29,6 +35,14 @@ class NotInThisVersion(ConfigurationError):  # noqa: N818 - reads as the sentenc
     """A value that a later version will understand."""
 
 
+class DtypeError(ConfigurationError, TypeError):
+    """A name that is no numpy type, or a type that holds no token ids."""
+
+
+class BatchShapeError(ConfigurationError, AssertionError):
+    """A batch size or number of examples that does not divide by the number of ranks."""
+
+
 class IntegrityError(LoaderError):
     """Bytes on disk differ from what their header, index record or plan says."""
 
@@ -46,4 +60,4 @@ class PlanExhausted(LoaderError):  # noqa: N818 - reads as the sentence it print
 
 
 class WorkerError(LoaderError, RuntimeError):
-    """A reading thread failed; the original error is the ``__cause__``."""
+    """Every reading thread ended without a result, and without an error of its own."""

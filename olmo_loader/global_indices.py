@@ -1,15 +1,16 @@
-"""The order of instances: OLMo's permutation, and OLMo's padding or trimming to the number of ranks.
+"""The order of instances: OLMo's permutation, padded or trimmed to the number of ranks.
 
-Position p of the order holds the number of the instance that is read p-th. Files are raw little-endian,
-uint32 below 2^32 - 1 instances (as OLMo) and uint64 from there on (where OLMo stops).
+Position p of the order holds the number of the instance that is read p-th. Files are raw
+little-endian, uint32 below 2^32 - 1 instances (as OLMo) and uint64 from there on (where OLMo
+stops).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 import secrets
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,31 @@ def order_dtype(num_instances: int) -> np.dtype[Any]:
     return np.dtype("<u4" if num_instances < 2**32 - 1 else "<u8")
 
 
-def build_order(num_instances: int, seed: int, epoch: int = 0, *, shuffle: bool = True) -> Order:
-    """Return the order of one epoch: each instance once.
+def build_order(
+    num_instances: int,
+    seed: int,
+    epoch: int = 0,
+    *,
+    shuffle: bool = True,
+    total_size: int | None = None,
+) -> Order:
+    """Return the order of one epoch: each instance once, then padded or trimmed to ``total_size``.
 
-    The effective seed is ``seed + epoch``, as in OLMo: seed 1 epoch 0 is seed 0 epoch 1.
+    Memory is one array of ``total_size`` (at least ``num_instances``) numbers. The effective seed is ``seed + epoch``, as in OLMo: seed 1 epoch 0 is seed 0 epoch 1.
 
     Raises:
         ValueError: ``seed + epoch`` is negative (numpy's own message).
     """
-    order = np.arange(num_instances, dtype=order_dtype(num_instances))
+    total = num_instances if total_size is None else total_size
+    order: Order = np.empty(max(num_instances, total), order_dtype(num_instances))
+    order[:num_instances] = np.arange(num_instances, dtype=order.dtype)
     if shuffle:
-        np.random.Generator(np.random.PCG64(seed=seed + epoch)).shuffle(order)
-    return order
+        generator = np.random.Generator(np.random.PCG64(seed=seed + epoch))
+        generator.shuffle(order[:num_instances])
+    for begin in range(num_instances, total, max(num_instances, 1)):
+        missing = min(total - begin, num_instances)
+        order[begin : begin + missing] = order[:missing]
+    return order[:total]
 
 
 def padded_size(num_instances: int, world_size: int, *, drop_last: bool) -> int:
@@ -49,27 +63,20 @@ def padded_size(num_instances: int, world_size: int, *, drop_last: bool) -> int:
     Rounded down when ``drop_last``, else up by repeating instances from the head of the order.
 
     Raises:
-        ConfigurationError: there is nothing to read: no instance, or with ``drop_last`` fewer than ranks.
+        ConfigurationError: no instance, or fewer instances than ranks. OLMo goes on there, with an
+            unreadable one-byte order file or with every rank reading the same instance.
     """
     if num_instances == 0:
         raise ConfigurationError(
             "the data set has no instance: every shard is shorter than one sequence length"
         )
-    rounded = num_instances if drop_last else num_instances + world_size - 1
-    total = rounded // world_size * world_size
-    if total == 0:
+    if num_instances < world_size:
         raise ConfigurationError(
-            f"{num_instances} instances cannot feed {world_size} ranks with drop_last: "
-            "use fewer ranks or drop_last=False, which repeats instances"
+            f"{num_instances} instances cannot feed {world_size} ranks: "
+            "use fewer ranks or more data"
         )
-    return total
-
-
-def pad_order(order: Order, total_size: int) -> Order:
-    """Return the first ``total_size`` positions; past the end the order repeats from its head."""
-    if total_size <= len(order):
-        return order[:total_size]
-    return np.resize(order, total_size)
+    rounded = num_instances if drop_last else num_instances + world_size - 1
+    return rounded // world_size * world_size
 
 
 def order_at(order: Order, start: int, end: int) -> np.ndarray[Any, np.dtype[np.int64]]:

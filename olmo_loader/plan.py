@@ -1,12 +1,14 @@
-"""A plan: which shards, cut how, in which order. Immutable; its id is the hash of what it trains on.
+"""A plan: which shards, cut how, in which order.
 
-``plans/<plan_id>/`` holds ``plan.json``, ``shards.jsonl`` (the index records of the snapshot in plan order,
-the only index a loader reads), ``global_indices.npy`` (the order of epoch 0, unpadded, no header) and
-``provenance.csv``.
+A plan is immutable, and its id is the hash of what it trains on.
 
-The fingerprint covers shard hashes and counts in order, dtype, tokenizer, segments, seed, algorithms,
-parent and prefix. It leaves out paths, source names, urls and the generation: the same bytes in the same
-order are the same plan wherever they lie.
+``plans/<plan_id>/`` holds ``plan.json``, ``shards.jsonl`` (the index records of the snapshot in
+plan order, the only index a loader reads), ``global_indices.npy`` (the order of epoch 0, unpadded,
+no header) and ``provenance.csv``.
+
+The fingerprint covers shard hashes and counts in order, dtype, tokenizer, segments, seed,
+algorithms, parent and prefix. It leaves out paths, source names, urls and the generation: the same
+bytes in the same order are the same plan wherever they lie.
 """
 
 from __future__ import annotations
@@ -49,7 +51,15 @@ CUTTING = "chunked/v1"
 
 _KEYS = frozenset(
     {
-        *("plan_id", "fingerprint", "snapshot", "generation", "dtype", "tokenizer_sha256", "segments"),
+        *(
+            "plan_id",
+            "fingerprint",
+            "snapshot",
+            "generation",
+            "dtype",
+            "tokenizer_sha256",
+            "segments",
+        ),
         *("num_instances", "packing", "order", "seed", "algorithm", "parent", "prefix", "files"),
     }
 )
@@ -98,7 +108,8 @@ def describe_plan(
         seed: of the order.
 
     Raises:
-        ConfigurationError: no training shard, no instance, or shards of several dtypes or tokenizers.
+        ConfigurationError: no training shard, no instance, or shards of several dtypes or
+            tokenizers.
     """
     shards = train_records(in_plan_order(records))
     kinds = {(record["dtype"], record["tokenizer_sha256"]) for record in shards}
@@ -162,7 +173,9 @@ def write_plan(
     write_order(folder / ORDER_FILE, build_order(count, plan["seed"]))
     write_atomically(folder / SHARDS_FILE, shards_file(records))
     write_atomically(folder / PROVENANCE_FILE, provenance)
-    files = {name: _file_entry(folder / name) for name in (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE)}
+    files = {
+        name: _file_entry(folder / name) for name in (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE)
+    }
     files[ORDER_FILE] |= {"count": count, "dtype": order_dtype(count).name}
     sealed = seal({**plan, "files": files})
     write_atomically(folder / PLAN_FILE, canonical_json(sealed))
@@ -269,12 +282,16 @@ def read_plan(dataset_dir: Path, plan_id: str) -> Plan:
     try:
         record = parse_plan(path.read_bytes(), str(path))
     except FileNotFoundError as error:
-        raise ConfigurationError(f"{path} does not exist: no plan {plan_id} in this data set") from error
+        raise ConfigurationError(
+            f"{path} does not exist: no plan {plan_id} in this data set"
+        ) from error
     lines_path = folder / SHARDS_FILE
     data = lines_path.read_bytes()
     if sha256_hex(data) != record["files"][SHARDS_FILE]["sha256"]:
         raise IntegrityError(f"{lines_path}: not the file that {path} describes")
     shards = train_records(parse_shards_file(data, str(lines_path)))
     if record["plan_id"] != plan_id or plan_fingerprint(shards, record) != record["fingerprint"]:
-        raise IntegrityError(f"{path}: the fingerprint does not follow from the plan and its shards")
+        raise IntegrityError(
+            f"{path}: the fingerprint does not follow from the plan and its shards"
+        )
     return Plan(folder=folder, record=record, shards=tuple(shards))

@@ -1,8 +1,9 @@
 """Sealed JSON records: one byte form per record, with a hash of its own body inside.
 
-Every JSON file of a published data set (shard headers, index records, ``dataset.json``, ``plan.json``,
-takedown records) is written and read here. Canonical means: sorted keys, no spaces, UTF-8, one trailing
-newline. ``body_sha256`` is the sha256 of the canonical bytes of the record without that key.
+Every JSON file of a published data set (shard headers, index records, ``dataset.json``,
+``plan.json``, takedown records) is written and read here. Canonical means: sorted keys, no spaces,
+UTF-8, one trailing newline. ``body_sha256`` is the sha256 of the canonical bytes of the record
+without that key.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ BODY_HASH = "body_sha256"
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return the one byte form of a JSON value, newline included. NaN and infinities are refused."""
+    """Return the one byte form of a JSON value, newline included; NaN is refused."""
     text = json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
@@ -42,7 +43,8 @@ def seal(record: dict[str, Any]) -> dict[str, Any]:
 def parse_record(data: bytes, where: str) -> dict[str, Any]:
     """Return the sealed record in ``data``.
 
-    The bytes must be exactly the canonical form, so that any flipped byte is found, spaces included.
+    The bytes must be exactly the canonical form, so that any flipped byte is found, spaces
+    included.
 
     Args:
         data: the whole file, or one line of ``shards.jsonl`` with its newline.
@@ -59,7 +61,9 @@ def parse_record(data: bytes, where: str) -> dict[str, Any]:
         raise IntegrityError(f"{where}: not a sealed record, {BODY_HASH} is missing")
     expected = seal(record)[BODY_HASH]
     if record[BODY_HASH] != expected:
-        raise IntegrityError(f"{where}: {BODY_HASH} is {record[BODY_HASH]}, the body has {expected}")
+        raise IntegrityError(
+            f"{where}: {BODY_HASH} is {record[BODY_HASH]}, the body has {expected}"
+        )
     if canonical_json(record) != data:
         raise IntegrityError(f"{where}: the bytes are not the canonical form of the record in them")
     return record

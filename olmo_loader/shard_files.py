@@ -8,18 +8,19 @@
     <stem>.csv.gz     start,end,id,src,loc for Dolma's readers; nothing of ours reads it
     <stem>.meta.json  the header (`ShardHeader`), written last: a shard without it does not exist
 
-A document record says where a document begins; it ends where the next one begins, the last one at the end
-of the shard. Its EOS belongs to it.
+A document record says where a document begins; it ends where the next one begins, the last one at
+the end of the shard. Its EOS belongs to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES
 from olmo_loader.dtypes import check_token_dtype
@@ -54,7 +55,9 @@ _HEADER_KEYS = frozenset(
 def sidecar_path(tokens_path: Path, suffix: str) -> Path:
     """Return the path of a sidecar: ``00000-ab.npy`` and ``.crc`` give ``00000-ab.crc``."""
     if tokens_path.suffix != TOKENS_SUFFIX:
-        raise ConfigurationError(f"{tokens_path}: the file of a shard's ids ends in {TOKENS_SUFFIX}")
+        raise ConfigurationError(
+            f"{tokens_path}: the file of a shard's ids ends in {TOKENS_SUFFIX}"
+        )
     return tokens_path.with_name(tokens_path.name.removesuffix(TOKENS_SUFFIX) + suffix)
 
 
@@ -134,8 +137,8 @@ def read_header(tokens_path: Path) -> ShardHeader:
     return header
 
 
-def check_docs(docs: np.ndarray[Any, Any], header: ShardHeader, where: str) -> None:
-    """Raise IntegrityError unless ``docs`` (`DOC_RECORD`) can be the records of ``header``'s shard."""
+def check_docs(docs: NDArray[Any], header: ShardHeader, where: str) -> None:
+    """Raise IntegrityError unless ``docs`` (`DOC_RECORD`) fit the shard of ``header``."""
     starts = docs["start"]
     if len(docs) != header.n_docs:
         raise IntegrityError(f"{where}: {len(docs)} documents, the header says {header.n_docs}")
@@ -149,7 +152,7 @@ def check_docs(docs: np.ndarray[Any, Any], header: ShardHeader, where: str) -> N
         raise IntegrityError(f"{where}: starts are not ascending below {header.n_tokens}")
 
 
-def open_docs(tokens_path: Path, n_docs: int) -> np.ndarray[Any, Any]:
+def open_docs(tokens_path: Path, n_docs: int) -> NDArray[Any]:
     """Map the document records of a shard read-only: O(1), no byte is read yet.
 
     Returns:
@@ -168,8 +171,8 @@ def open_docs(tokens_path: Path, n_docs: int) -> np.ndarray[Any, Any]:
 
 
 def docs_between(
-    docs: np.ndarray[Any, Any], start: int, end: int, n_tokens: int
-) -> tuple[int, np.ndarray[Any, np.dtype[np.int64]]]:
+    docs: NDArray[Any], start: int, end: int, n_tokens: int
+) -> tuple[int, NDArray[np.int64]]:
     """Find the documents that overlap tokens ``[start, end)`` of a shard by binary search.
 
     Args:
@@ -179,8 +182,8 @@ def docs_between(
         n_tokens: tokens in the shard.
 
     Returns:
-        Number of the first such document, and int64 ``(documents + 1,)`` boundaries clipped to the range:
-        ``start, first begin inside, ..., end``.
+        Number of the first such document, and int64 ``(documents + 1,)`` boundaries clipped to the
+        range: ``start, first begin inside, ..., end``.
     """
     if not 0 <= start < end <= n_tokens:
         raise ConfigurationError(f"tokens {start}..{end} are not inside a shard of {n_tokens}")

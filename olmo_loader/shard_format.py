@@ -1,23 +1,24 @@
 """The shard format from the writer's side: `ShardWriter` streams a shard and its sidecars.
 
-The bytes themselves are described in `olmo_loader.shard_files`, whose reading side is offered here too,
-so that one import serves whoever makes shards. Memory does not grow with the shard.
+The bytes themselves are described in `olmo_loader.shard_files`, whose reading side is offered here
+too, so that one import serves whoever makes shards. Memory does not grow with the shard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import contextlib
 import csv
 import gzip
 import hashlib
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES, BlockChecksums
 from olmo_loader.dtypes import check_token_dtype
@@ -66,8 +67,9 @@ _GZIP_LEVEL = 6
 class ShardWriter:
     """Streams one shard into ``folder``; the files get their names in `close`, the header last.
 
-    Used as a context manager it closes on success and leaves no file after an error. The caller cuts:
-    how many tokens a shard gets, and whether a document may run on into the next one, is not decided here.
+    Used as a context manager it closes on success and leaves no file after an error. The caller
+    cuts: how many tokens a shard gets, and whether a document may run on into the next one, is not
+        decided here.
 
     Example::
 
@@ -99,7 +101,7 @@ class ShardWriter:
                     f"{name} token {token_id} is not in a vocabulary of {vocab_size}"
                 )
         self.header: dict[str, Any] = {}
-        self._fixed = {
+        self._fixed: dict[str, Any] = {
             "vocab_size": vocab_size,
             "eos_token_id": eos_token_id,
             "pad_token_id": pad_token_id,
@@ -133,9 +135,9 @@ class ShardWriter:
 
     def append(
         self,
-        ids: np.ndarray[Any, Any],
-        doc_starts: np.ndarray[Any, Any],
-        doc_ids: np.ndarray[Any, Any],
+        ids: NDArray[Any],
+        doc_starts: NDArray[Any],
+        doc_ids: NDArray[Any],
         landed_paths: Sequence[str],
         positions: Sequence[int | None],
     ) -> None:
@@ -143,35 +145,39 @@ class ShardWriter:
 
         Args:
             ids: integers ``(tokens,)``, EOS included.
-            doc_starts: integers ``(documents,)``, ascending, relative to ``ids``. Tokens before the first
-                one continue the document that is open; the first tokens of a shard must begin one.
+            doc_starts: integers ``(documents,)``, ascending, relative to ``ids``. Tokens before the
+                first one continue the document that is open; the first tokens of a shard must begin
+                one.
             doc_ids: uint8 ``(documents, 16)``.
             landed_paths: for the ``.csv.gz``, one per document.
             positions: likewise; None is written empty.
 
         Raises:
-            ConfigurationError: an id outside the vocabulary, starts out of order, lengths that differ.
+            ConfigurationError: an id outside the vocabulary, starts out of order, lengths that
+                differ.
         """
         ids, starts = np.asarray(ids), np.asarray(doc_starts).astype(np.int64)
         self._check_documents(starts, len(ids), len(doc_ids), len(landed_paths), len(positions))
         self._write_ids(ids)
-        self._write_documents(starts, np.ascontiguousarray(doc_ids, np.uint8), landed_paths, positions)
+        self._write_documents(
+            starts, np.ascontiguousarray(doc_ids, np.uint8), landed_paths, positions
+        )
         self._n_tokens += len(ids)
         self._n_docs += len(starts)
 
-    def _check_documents(self, starts: np.ndarray[Any, Any], n_ids: int, *lengths: int) -> None:
+    def _check_documents(self, starts: NDArray[Any], n_ids: int, *lengths: int) -> None:
         if set(lengths) != {len(starts)}:
             raise ConfigurationError(
                 f"{len(starts)} starts, but ids, paths, positions count {lengths}"
             )
         if len(starts) and not (
-            0 <= starts[0] and starts[-1] < n_ids and bool(np.all(starts[1:] > starts[:-1]))
+            starts[0] >= 0 and starts[-1] < n_ids and bool(np.all(starts[1:] > starts[:-1]))
         ):
             raise ConfigurationError(f"document starts must ascend within 0..{n_ids - 1}")
         if n_ids and self._n_tokens == 0 and (len(starts) == 0 or starts[0] != 0):
             raise ConfigurationError("the first tokens of a shard must begin a document")
 
-    def _write_ids(self, ids: np.ndarray[Any, Any]) -> None:
+    def _write_ids(self, ids: NDArray[Any]) -> None:
         if len(ids) == 0:
             return
         lowest, highest = int(ids.min()), int(ids.max())
@@ -181,15 +187,15 @@ class ShardWriter:
                 f"{self._stem}: id {wrong} is outside the vocabulary of {self._fixed['vocab_size']}"
             )
         self._max_id = max(self._max_id, highest)
-        data = memoryview(np.ascontiguousarray(ids, self.dtype)).cast("B")
+        data = np.ascontiguousarray(ids, self.dtype).data.cast("B")
         self._digest.update(data)
         self._checksums.update(data)
         self._tokens.write(data)
 
     def _write_documents(
         self,
-        starts: np.ndarray[Any, np.dtype[np.int64]],
-        doc_ids: np.ndarray[Any, np.dtype[np.uint8]],
+        starts: NDArray[np.int64],
+        doc_ids: NDArray[np.uint8],
         landed_paths: Sequence[str],
         positions: Sequence[int | None],
     ) -> None:
@@ -217,8 +223,8 @@ class ShardWriter:
         """Finish the shard and give its files their names.
 
         Returns:
-            The header as written to ``.meta.json``, plus ``sidecars``: ``{suffix: {size, sha256}}``, which
-            is what an index record needs.
+            The header as written to ``.meta.json``, plus ``sidecars``: ``{suffix: {size,
+            sha256}}``, which is what an index record needs.
         """
         if self._open_row is not None:
             begin, *rest = self._open_row
@@ -247,7 +253,7 @@ class ShardWriter:
         for suffix in (TOKENS_SUFFIX, *SIDECAR_SUFFIXES):
             self._temporary(suffix).unlink(missing_ok=True)
 
-    def __enter__(self) -> ShardWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

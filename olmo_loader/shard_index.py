@@ -1,9 +1,10 @@
 """The append-only list of shards: numbered immutable records, chained by hash.
 
-``index/<seq:08d>.json`` holds one record each, from `FIRST_SEQ` on. ``prev`` is the sha256 of the bytes of
-the record before (null in the first), so a missing, altered or exchanged record is found. A snapshot is
-the number and hash of a last record; appends never change an earlier snapshot. Loaders do not read these
-files: a plan's ``shards.jsonl`` holds the records it uses (`olmo_loader.plan`).
+``index/<seq:08d>.json`` holds one record each, from `FIRST_SEQ` on. ``prev`` is the sha256 of the
+bytes of the record before (null in the first), so a missing, altered or exchanged record is found.
+A snapshot is the number and hash of a last record; appends never change an earlier snapshot.
+Loaders do not read these files: a plan's ``shards.jsonl`` holds the records it uses
+(`olmo_loader.plan`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def index_name(seq: int) -> str:
 
 
 def shard_name(source: str, number: int, fingerprint: str) -> str:
-    """Return the name of a shard's ids relative to the data set: ``shards/<source>/<nnnnn>-<fp16>.npy``."""
+    """Return ``shards/<source>/<nnnnn>-<fp16>.npy``: a shard's ids, relative to the data set."""
     return f"shards/{source}/{number:05d}-{fingerprint[:16]}.npy"
 
 
@@ -106,7 +107,9 @@ def parse_index_record(data: bytes, where: str) -> dict[str, Any]:
     return record
 
 
-def check_chain(records: Iterable[tuple[str, bytes]]) -> tuple[list[dict[str, Any]], IndexSnapshot | None]:
+def check_chain(
+    records: Iterable[tuple[str, bytes]],
+) -> tuple[list[dict[str, Any]], IndexSnapshot | None]:
     """Check a whole index.
 
     Args:
@@ -116,8 +119,8 @@ def check_chain(records: Iterable[tuple[str, bytes]]) -> tuple[list[dict[str, An
         The records and the snapshot they form; None when there are none.
 
     Raises:
-        IntegrityError: names the first record that is damaged, missing, or not chained to the one before;
-            or a group's ranges overlap or leave a gap.
+        IntegrityError: names the first record that is damaged, missing, or not chained to the one
+            before; or a group's ranges overlap or leave a gap.
     """
     found: list[dict[str, Any]] = []
     last: str | None = None
@@ -168,7 +171,9 @@ def read_index(dataset_dir: Path, snapshot: IndexSnapshot) -> list[dict[str, Any
 
     records, found = check_chain(read())
     if found != snapshot:
-        raise IntegrityError(f"{dataset_dir}: the index ends at {found}, the data set says {snapshot}")
+        raise IntegrityError(
+            f"{dataset_dir}: the index ends at {found}, the data set says {snapshot}"
+        )
     return records
 
 

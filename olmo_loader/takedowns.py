@@ -1,8 +1,8 @@
 """Documents withdrawn or taken down: spans of tokens that no later batch may learn from.
 
-``takedowns/<seq:08d>.json``, numbered from `FIRST_SEQ` and chained like the shard index. One record per
-publication and reason; it lists documents with the spans they have in shards. Spans stay in place, so no
-order changes: the loader ignores their labels and replaces their ids by pad.
+``takedowns/<seq:08d>.json``, numbered from `FIRST_SEQ` and chained like the shard index. One record
+per publication and reason; it lists documents with the spans they have in shards. Spans stay in
+place, so no order changes: the loader ignores their labels and replaces their ids by pad.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.records import canonical_json, parse_record, require_keys, seal, sha256_hex
@@ -22,7 +23,7 @@ OPERATIONS = ("withdraw", "takedown")
 
 _KEYS = frozenset({"seq", "op", "generation", "reason", "documents", "prev"})
 
-Spans = np.ndarray[Any, np.dtype[np.int64]]
+Spans = NDArray[np.int64]
 
 
 def takedown_name(seq: int) -> str:
@@ -46,7 +47,8 @@ def takedown_record(
         op: ``withdraw`` (the landed file changed) or ``takedown`` (asked for).
         generation: generation of the landing log from which it holds.
         reason: one word or sentence for people.
-        documents: ``{"doc_id": hex, "spans": [[shard, start, end], ...]}`` each, in tokens of the shard.
+        documents: ``{"doc_id": hex, "spans": [[shard, start, end], ...]}`` each, in tokens of the
+            shard.
         previous: bytes of record ``seq - 1``, None for the first.
     """
     if op not in OPERATIONS:
@@ -98,7 +100,7 @@ def read_takedowns(dataset_dir: Path, last: IndexSnapshot | None) -> list[dict[s
 
 
 def spans_by_shard(records: Iterable[dict[str, Any]]) -> dict[str, Spans]:
-    """Return per shard name int64 ``(spans, 2)``: start and end in tokens, sorted, merged, disjoint."""
+    """Return per shard int64 ``(spans, 2)``: start, end in tokens, sorted and disjoint."""
     collected: dict[str, list[tuple[int, int]]] = {}
     for record in records:
         for document in record["documents"]:

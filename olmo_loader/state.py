@@ -1,0 +1,80 @@
+"""Where a training run is in its data: a few numbers that say everything, as JSON.
+
+A state describes the last batch handed out, never what was read ahead. Position is (epoch,
+instances) in one object, over all ranks, so it does not depend on ranks, threads or batch size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from olmo_loader.errors import StateError
+
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderState:
+    """A position in the data, and the data it is a position in."""
+
+    fingerprint: str
+    """Of the plan, or of the list of files."""
+    plan: str | None
+    """Id of the plan, None for a list of files."""
+    takedown: int
+    """Number of the last takedown record that was applied; for information."""
+    sequence_length: int
+    seed: int
+    shuffle: bool
+    epoch: int
+    instances: int
+    """Positions of the order consumed in this epoch, by all ranks together."""
+    total_size: int
+    """Positions of an epoch, padded or trimmed to the ranks of the first start."""
+    steps: int = 0
+    """Batches handed out since the run's start; for information."""
+    global_batch_size: int | None = None
+    """Of the run that made the state; for information."""
+    tokens_per_source: dict[str, int] = field(default_factory=dict)
+    """Consumed since the run's start, by all ranks, padding repeats included."""
+    version: int = STATE_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as a dict of JSON values, below 10 kB for some hundred sources."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> LoaderState:
+        """Read what `to_json` returned.
+
+        Raises:
+            StateError: a field is missing or unknown, or another version wrote it.
+        """
+        if value.get("version") != STATE_VERSION:
+            raise StateError(
+                f"a state of version {value.get('version')}, this reads {STATE_VERSION}"
+            )
+        known = {item.name for item in fields(cls)}
+        if value.keys() != known:
+            raise StateError(f"not a loader state: {sorted(value.keys() ^ known)} differ")
+        return cls(**value)
+
+    def check_same_data(self, other: LoaderState) -> None:
+        """Raise StateError, saying what differs, unless ``other`` is a state of the same data."""
+        names = ("sequence_length", "plan", "seed", "shuffle", "fingerprint")
+        different = [
+            f"{name} was {getattr(self, name)}, is {getattr(other, name)}"
+            for name in names
+            if getattr(self, name) != getattr(other, name)
+        ]
+        if not different:
+            return
+        hint = ""
+        if self.sequence_length != other.sequence_length:
+            hint = (
+                "; another sequence length is another plan: set ordering.sequence_length, "
+                "materialize training_dataset, and start that plan from its beginning"
+            )
+        raise StateError(f"the state belongs to other data: {'; '.join(different)}{hint}")

@@ -1,0 +1,152 @@
+"""What a training loader reads: a published plan, or plain files in OLMo's way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olmo_loader.errors import ConfigurationError
+from olmo_loader.global_indices import Order, build_order
+from olmo_loader.memmap_dataset import MemMapDataset
+from olmo_loader.plan import Plan
+from olmo_loader.published import open_published
+
+DatasetOrPaths = str | Path | Sequence[str | Path] | Mapping[str, Sequence[str | Path]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """A data set, its order, and which source each file belongs to."""
+
+    dataset: MemMapDataset
+    fingerprint: str
+    plan: Plan | None
+    takedown: int
+    seed: int
+    shuffle: bool
+    sources: tuple[str, ...]
+    source_of_file: NDArray[np.int64]
+
+    def order(self, epoch: int) -> Order:
+        """Return the unpadded order of an epoch."""
+        if self.plan is not None:
+            return self.plan.build_order(epoch)
+        return build_order(len(self.dataset), self.seed, epoch, shuffle=self.shuffle)
+
+    def count_sources(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of these instances each of `sources` has, int64 ``(sources,)``."""
+        files, _ = self.dataset.reader.locate(index)
+        return np.bincount(self.source_of_file[files], minlength=len(self.sources))
+
+
+def open_plan(
+    folder: str | Path,
+    plan_id: str | None,
+    *,
+    doc_boundaries: str | None,
+    fixed: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> TrainingData:
+    """Open a plan of a published data set.
+
+    Args:
+        folder: ``ROOT/dataset``.
+        plan_id: None opens the current plan.
+        doc_boundaries: None means ``stored``.
+        fixed: arguments that the plan decides; given ones must agree with it.
+        options: passed on to `MemMapDataset`.
+
+    Raises:
+        ConfigurationError: an argument in ``fixed`` contradicts the plan.
+    """
+    published = open_published(folder, plan_id)
+    plan = published.plan
+    decided = {
+        "sequence_length": plan.sequence_length,
+        "dtype": plan.dtype,
+        "seed": plan.seed,
+        "shuffle": True,
+        "eos_token_id": published.file.tokenizer["eos_token_id"],
+        "pad_token_id": published.file.tokenizer["pad_token_id"],
+        "label_mask_paths": None,
+    }
+    for name, value in fixed.items():
+        if value is not None and value != decided[name]:
+            raise ConfigurationError(
+                f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}"
+            )
+    dataset = MemMapDataset(
+        *published.paths,
+        chunk_size=plan.sequence_length,
+        memmap_dtype=plan.dtype,
+        metadata=[{"path": item["shard"], "label": item["source"]} for item in plan.shards],
+        eos_token_id=decided["eos_token_id"],
+        pad_token_id=decided["pad_token_id"],
+        doc_boundaries=doc_boundaries or "stored",
+        reader=published.reader,
+        **options,
+    )
+    return TrainingData(
+        dataset=dataset,
+        fingerprint=plan.fingerprint,
+        plan=plan,
+        takedown=published.takedown,
+        seed=plan.seed,
+        shuffle=True,
+        sources=published.sources,
+        source_of_file=published.source_of_file,
+    )
+
+
+def open_files(
+    paths: Sequence[str | Path] | Mapping[str, Sequence[str | Path]],
+    *,
+    doc_boundaries: str | None,
+    fixed: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> TrainingData:
+    """Open plain files: a list, or lists per label, which are read in sorted order of labels.
+
+    Args:
+        paths: metadata are ``{"path": ...}`` for a list, ``{"label": ...}`` for a mapping.
+        doc_boundaries: None means ``eos``.
+        fixed: see `open_plan`; here they decide, ``sequence_length`` must be given.
+        options: passed on to `MemMapDataset`.
+    """
+    if fixed["sequence_length"] is None:
+        raise ConfigurationError("plain files need sequence_length: nothing in them says it")
+    if isinstance(paths, Mapping):
+        pairs = [(label, path) for label in sorted(paths) for path in paths[label]]
+        metadata = [{"label": label} for label, _ in pairs]
+        labels = [label for label, _ in pairs]
+    else:
+        pairs = [("", path) for path in paths]
+        metadata = [{"path": str(path)} for _, path in pairs]
+        labels = [""] * len(pairs)
+    dataset = MemMapDataset(
+        *(path for _, path in pairs),
+        chunk_size=fixed["sequence_length"],
+        memmap_dtype=np.uint16 if fixed["dtype"] is None else fixed["dtype"],
+        metadata=metadata,
+        eos_token_id=fixed["eos_token_id"],
+        pad_token_id=fixed["pad_token_id"],
+        label_mask_paths=fixed["label_mask_paths"],
+        doc_boundaries=doc_boundaries or "eos",
+        **options,
+    )
+    sources = tuple(sorted(set(labels)))
+    return TrainingData(
+        dataset=dataset,
+        fingerprint=dataset.fingerprint,
+        plan=None,
+        takedown=0,
+        seed=fixed["seed"] or 0,
+        shuffle=fixed["shuffle"] is not False,
+        sources=sources,
+        source_of_file=np.array([sources.index(label) for label in labels], np.int64),
+    )
