@@ -1,1 +1,12 @@
-"""."""
+"""Tokenizing: kept texts become ids of one frozen tokenizer, one EOS after each document.
+
+::
+
+    tokenizer.py    a tokenizer.json, its special ids checked, its dtype derived
+    training.py     a byte-level BPE from a bounded amount of text, the same bytes everywhere
+    train.py        the root's tokenizer: trained or copied in once, pinned, then only reported
+    encode.py       texts to one flat id array, in bounded batches
+    vocabulary.py   which ids a part uses and how often
+    token_parts.py  the columns of `tokens/`, and reading row ranges of parts
+    tokens.py       the stage
+"""
