@@ -51,7 +51,9 @@ class CheckedArray:
         self._data = memoryview(self.array).cast("B") if self.array.size else memoryview(b"")
         self._is_checked = np.zeros(len(checksums), bool)
         if len(checksums) != -(-len(self._data) // BLOCK_BYTES):
-            raise IntegrityError(f"{name} has {len(self._data):,d} bytes, not what its run recorded")
+            raise IntegrityError(
+                f"{name} has {len(self._data):,d} bytes, not what its run recorded"
+            )
 
     def __len__(self) -> int:
         return len(self.array)

@@ -51,13 +51,12 @@ class SignatureSpec:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What a reader of stored signatures must know, as strings."""
+        """What a reader of stored signatures must know, as strings; bands are not part of them."""
         return {
             "scheme": SCHEME,
             "hash": HASH_NAME,
             "seed": str(self.seed),
             "num_perm": str(self.num_perm),
-            "bands": str(self.bands),
             "ngram": str(self.ngram),
         }
 

@@ -135,7 +135,9 @@ def word_table() -> np.ndarray:
     table = np.zeros(sys.maxunicode + 1, np.uint32)
     for plane in _PLANES_WITH_WORDS:
         folded = [word_character(chr(code)) for code in plane]
-        table[plane.start : plane.stop] = [ord(character) if character else 0 for character in folded]
+        table[plane.start : plane.stop] = [
+            ord(character) if character else 0 for character in folded
+        ]
     return frozen(table)
 
 

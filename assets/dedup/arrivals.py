@@ -1,0 +1,160 @@
+"""The documents of one generation, brought into survivor order for decision.
+
+Survivor order within a generation is: priority of the source (higher first), name of the source,
+landed path, record. Parts of a source are ordered by the first record they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from assets.dedup.decide import Arrivals
+from assets.dedup.minhash import SignatureSpec, band_keys
+from assets.dedup.run_search import copy_ranges
+from assets.dedup.shingles import ShingleSets
+from assets.dedup.signatures import binary_rows, stored_sets, stored_signatures
+from assets.dedup.utf8 import frozen
+from assets.manifest import PartEntry
+from assets.root import Root
+
+
+_SPOOL_DOCUMENTS = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartRows:
+    """The rows of one part that stand for decision: arrivals [first, first + len(rows))."""
+
+    clean: PartEntry
+    first: int
+    rows: np.ndarray
+    """int64, ascending: their row numbers in the part."""
+    unchanged: dict[int, bytes]
+    """Rows with a text that are `unchanged`, and the document each equals."""
+    unchanged_ids: dict[int, bytes]
+    """Their own ids."""
+
+    @property
+    def arrivals(self) -> slice:
+        """Where its documents stand among the arrivals."""
+        return slice(self.first, self.first + len(self.rows))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArrivedGeneration:
+    """One generation's arrivals, who they are, and the parts they come from."""
+
+    parts: tuple[PartRows, ...]
+    arrivals: Arrivals
+    doc_ids: np.ndarray
+    """(documents, 16) uint8."""
+
+
+def in_survivor_order(
+    entries: Sequence[PartEntry], priorities: Mapping[str, int]
+) -> list[PartEntry]:
+    """Return the parts of one generation in survivor order."""
+    return sorted(entries, key=lambda entry: (-priorities[entry.source], *entry.order_key))
+
+
+def gather_arrivals(
+    root: Root,
+    parts: Sequence[tuple[PartEntry, PartEntry]],
+    unchanged: Mapping[tuple[str, str], dict[int, bytes]],
+    spec: SignatureSpec | None,
+    folder: Path,
+) -> ArrivedGeneration:
+    """Read the signatures of a generation.
+
+    Shingle sets go through a file in `folder` and are mapped from there: what is held in memory is
+    `56 + 8 * bands` bytes for each document.
+
+    Args:
+        root: where they lie.
+        parts: (clean entry, signatures entry) pairs in survivor order.
+        unchanged: by (source, part), rows that need no decision.
+        spec: how signatures were made; None without MinHash.
+        folder: a workspace that outlives the result.
+    """
+    spool = folder / "shingles"
+    gathered: list[PartRows] = []
+    hashes, keys, sizes = [np.empty((0, 32), np.uint8)], [_no_keys(spec)], [np.empty(0, np.int64)]
+    ids = [np.empty((0, 16), np.uint8)]
+    count = 0
+    with spool.open("wb") as file:
+        for clean, signature in parts:
+            table = root.read_table(signature.objects["data"])
+            same = unchanged.get((clean.source, clean.part), {})
+            part, table = _split(clean, table, same, count)
+            gathered.append(part)
+            count += table.num_rows
+            hashes.append(binary_rows(table["exact_hash"]))
+            ids.append(binary_rows(table["doc_id"]))
+            if spec is not None:
+                keys.append(band_keys(stored_signatures(table), spec))
+                sizes.append(_spool(table, file))
+    all_sizes = np.concatenate(sizes) if spec is not None else np.zeros(count, np.int64)
+    offsets = np.concatenate([[0], np.cumsum(all_sizes)]).astype(np.int64)
+    all_keys = np.concatenate(keys) if spec is not None else np.empty((count, 0), np.uint64)
+    arrivals = Arrivals(
+        hashes=np.concatenate(hashes),
+        keys=all_keys,
+        sets=ShingleSets(offsets, _mapped(spool, int(offsets[-1]))),
+    )
+    return ArrivedGeneration(parts=tuple(gathered), arrivals=arrivals, doc_ids=np.concatenate(ids))
+
+
+def _no_keys(spec: SignatureSpec | None) -> np.ndarray:
+    return np.empty((0, 0 if spec is None else spec.bands), np.uint64)
+
+
+def _split(
+    clean: PartEntry, table: pa.Table, same: dict[int, bytes], first: int
+) -> tuple[PartRows, pa.Table]:
+    """Take the unchanged rows out of a part's signatures."""
+    rows = np.asarray(table["row"].combine_chunks(), np.int64)
+    is_same = np.isin(rows, np.fromiter(same, np.int64, len(same)))
+    ids = binary_rows(table["doc_id"])
+    positions = np.flatnonzero(is_same).tolist()
+    part = PartRows(
+        clean=clean,
+        first=first,
+        rows=rows[~is_same],
+        unchanged={int(rows[at]): same[int(rows[at])] for at in positions},
+        unchanged_ids={int(rows[at]): ids[at].tobytes() for at in positions},
+    )
+    return part, table.filter(pa.array(~is_same)) if positions else table
+
+
+def _spool(table: pa.Table, file: BinaryIO) -> np.ndarray:
+    sets = stored_sets(table)
+    np.ascontiguousarray(sets.values, np.uint32).tofile(file)
+    return sets.sizes
+
+
+def spool_sets(sets: ShingleSets, wanted: np.ndarray, path: Path) -> ShingleSets:
+    """Copy some sets through a file, which is then mapped; memory is a few thousand of them.
+
+    Args:
+        sets: where from.
+        wanted: their numbers, int64.
+        path: the file to write; it must outlive the result.
+    """
+    with path.open("wb") as file:
+        for start in range(0, len(wanted), _SPOOL_DOCUMENTS):
+            some = wanted[start : start + _SPOOL_DOCUMENTS]
+            copy_ranges(sets.values, sets.offsets[some], sets.offsets[some + 1]).tofile(file)
+    offsets = np.concatenate([[0], np.cumsum(sets.sizes[wanted])]).astype(np.int64)
+    return ShingleSets(offsets, _mapped(path, int(offsets[-1])))
+
+
+def _mapped(path: Path, count: int) -> np.ndarray:
+    if count == 0:
+        return frozen(np.empty(0, np.uint32))
+    return frozen(np.asarray(np.memmap(path, np.uint32, "r", shape=(count,))).view(np.ndarray))

@@ -1,0 +1,365 @@
+"""The unique stage: which clean texts are kept, decided generation by generation.
+
+::
+
+    clean ─► signatures ─► arrivals, in survivor order ─► decide ─► unique/, ledger/unique/, dedup/
+             (parts, in     (one generation)        ▲                        │
+              the pool)                             └── runs of all earlier ─┘
+
+Generations are taken strictly in log order, each only when all its parts are clean, and each is
+committed by one replacement of the manifest. Its fingerprint is chained from the one before, so the
+result is a function of the log's prefix and the settings, never of how runs were cut.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from assets.canonical import fingerprint
+from assets.dedup.arrivals import gather_arrivals, in_survivor_order
+from assets.dedup.decide import Decisions, decide
+from assets.dedup.edits import apply_edits, shift_spans
+from assets.dedup.generation import (
+    STAGE,
+    DecidedGeneration,
+    check_losses,
+    publish_generation,
+    survivor_ids,
+    withdrawn_ordinals,
+)
+from assets.dedup.replace import Replaced, find_replaced
+from assets.dedup.runs import KeptRuns, Run
+from assets.dedup.signatures import (
+    STAGE as SIGNATURES,
+    signature_spec,
+    signature_task,
+    signature_tasks,
+)
+from assets.document import SPANS
+from assets.errors import IntegrityError
+from assets.manifest import Manifest, PartEntry, commit
+from assets.root import Root
+from assets.settings.schema import DedupSettings, Settings
+from assets.sources.landing_log import Generation, LandingLog
+from assets.sources.tasks import expected_tasks
+from assets.stage import StageReport, materialize_tasks
+
+CODE_VERSION = 1
+"""Raised by hand when the same signatures would be decided otherwise."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ready:
+    """A generation whose parts are all clean, with its parts in survivor order."""
+
+    generation: Generation
+    parts: tuple[tuple[PartEntry, PartEntry], ...]
+    """(clean entry, signatures entry)."""
+    fingerprint: str
+    priorities: dict[str, int]
+
+    @property
+    def task(self) -> str:
+        """Name under which the generation itself stands in the manifest."""
+        return f"{self.generation.number:08d}"
+
+
+def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> StageReport:
+    """Bring `unique` to the last generation of the log that is clean as a whole.
+
+    Raises:
+        LossLimitError: a source would lose more than `dedup.minhash.max_source_loss`.
+        IntegrityError: a part, a run or a signature is missing or damaged.
+    """
+    clean = Manifest.load(root, "clean")
+    complete, waiting = _complete_generations(log, clean)
+    tasks = signature_tasks(
+        root.url, settings.dedup, [entry for entries in complete.values() for entry in entries]
+    )
+    made = materialize_tasks(
+        root, SIGNATURES, tasks, signature_task, processes=settings.engine.processes
+    )
+    signatures = {(entry.source, entry.part): entry for entry in made.entries}
+    ready = _chain(log, complete, signatures, Manifest.load(root, STAGE), settings)
+    num_done = 0
+    for position, item in enumerate(ready):
+        manifest = Manifest.load(root, STAGE)
+        if _is_whole(root, manifest, item):
+            continue
+        entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1])
+        commit(root, STAGE, entries)
+        num_done += len(item.parts)
+        logger.info("unique: generation %d done", item.generation.number)
+    manifest = Manifest.load(root, STAGE)
+    return StageReport(
+        stage=STAGE,
+        entries=tuple(entry for entry in manifest.entries() if entry.source),
+        digest=manifest.digest,
+        num_done=num_done,
+        num_skipped=sum(len(item.parts) for item in ready) - num_done,
+        waiting=waiting,
+        facts=_facts(settings.dedup, manifest),
+    )
+
+
+def read_unique(
+    root: Root, clean: PartEntry, unique: PartEntry, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the kept rows of a part, texts edited and spans moved: the only way to read texts.
+
+    Args:
+        root: where the part lies.
+        clean: the part's entry in `clean`.
+        unique: its entry in `unique`.
+        columns: columns of `clean/`, in the order they are wanted.
+
+    Raises:
+        IntegrityError: the two do not belong together, or an object is missing or damaged.
+    """
+    decided = root.read_table(unique.objects["data"]).combine_chunks()
+    if clean.rows != unique.rows or decided.num_rows != unique.rows:
+        raise IntegrityError(
+            f"{root.url}: {unique.objects['data'].name} decides {decided.num_rows:,d} rows, "
+            f"{clean.objects['data'].name} has {clean.rows:,d}"
+        )
+    wanted = list(columns)
+    needed = wanted if "spans" not in wanted or "text" in wanted else [*wanted, "text"]
+    start = 0
+    for batch in root.read_batches(clean.objects["data"], needed):
+        here = decided.slice(start, batch.num_rows)
+        start += batch.num_rows
+        keep = here["keep"].combine_chunks()
+        edits = here["edits"].filter(keep).combine_chunks()
+        kept = batch.select(needed).filter(keep)
+        if len(edits.flatten()):
+            kept = _edited(kept, edits.to_pylist())
+        yield kept.select(wanted)
+
+
+def _edited(batch: pa.RecordBatch, edits: list[list[dict[str, Any]]]) -> pa.RecordBatch:
+    columns = {name: batch[name] for name in batch.schema.names}
+    if "spans" in columns:
+        moved = [
+            spans and shift_spans(spans, some)
+            for spans, some in zip(columns["spans"].to_pylist(), edits, strict=True)
+        ]
+        columns["spans"] = pa.array(moved, SPANS)
+    if "text" in columns:
+        texts = columns["text"].to_pylist()
+        cut = [apply_edits(text, some) for text, some in zip(texts, edits, strict=True)]
+        columns["text"] = pa.array(cut, batch["text"].type)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def withdrawn_documents(root: Root) -> dict[int, pa.Table]:
+    """Return, by generation, the documents that its changed files withdrew (`replace.WITHDRAWN`)."""
+    return _withdrawn_tables(root, Manifest.load(root, STAGE))
+
+
+def _complete_generations(
+    log: LandingLog, clean: Manifest
+) -> tuple[dict[int, list[PartEntry]], tuple[str, ...]]:
+    """Return the clean entries of each generation up to the first that is not clean as a whole."""
+    complete: dict[int, list[PartEntry]] = {}
+    for number, expected in expected_tasks(log).items():
+        missing = sorted({key[0] for key in expected if not clean.task_entries(*key)})
+        if missing:
+            return complete, (
+                f"generation {number} waits for clean documents of {', '.join(missing)}",
+            )
+        complete[number] = [entry for key in expected for entry in clean.task_entries(*key)]
+    return complete, ()
+
+
+def _chain(
+    log: LandingLog,
+    complete: Mapping[int, list[PartEntry]],
+    signatures: Mapping[tuple[str, str], PartEntry],
+    manifest: Manifest,
+    settings: Settings,
+) -> list[_Ready]:
+    """Return the complete generations in log order, each fingerprint chained from the last."""
+    priorities = _priorities(manifest, settings)
+    ready: list[_Ready] = []
+    previous = None
+    for number, entries in complete.items():
+        generation = log.generation(number)
+        ordered = in_survivor_order(entries, priorities)
+        parts = tuple((entry, signatures[entry.source, entry.part]) for entry in ordered)
+        previous = fingerprint(
+            stage=STAGE,
+            code=CODE_VERSION,
+            previous=previous,
+            signatures=[[item.source, item.part, item.fingerprint] for _, item in parts],
+            replaced=[
+                [version.source, version.file_id.hex(), version.replaces.file_id.hex()]
+                for version in generation.versions
+                if version.replaces is not None
+            ],
+            **_deciding(settings.dedup),
+        )
+        used = {source: priorities[source] for source in sorted({item.source for item in ordered})}
+        ready.append(
+            _Ready(generation=generation, parts=parts, fingerprint=previous, priorities=used)
+        )
+    return ready
+
+
+def _deciding(dedup: DedupSettings) -> dict[str, Any]:
+    """Return the settings that decide; `max_source_loss` only stops a run, it decides nothing."""
+    minhash = dedup.minhash
+    return {
+        "exact": dedup.exact,
+        "bands": minhash and minhash.bands,
+        "threshold": minhash and minhash.threshold,
+        "max_kept_per_bucket": minhash and minhash.max_kept_per_bucket,
+    }
+
+
+def _priorities(manifest: Manifest, settings: Settings) -> dict[str, int]:
+    """Return each source's priority; one that left the configuration keeps what it had."""
+    found: dict[str, int] = {}
+    for entry in manifest.entries():
+        if not entry.source:
+            found |= entry.statistics["priorities"]
+    return found | {source.name: source.priority for source in settings.sources}
+
+
+def _is_whole(root: Root, manifest: Manifest, item: _Ready) -> bool:
+    """Tell whether a generation is committed, and its run lies there in full length."""
+    if not manifest.is_committed("", item.task, item.fingerprint):
+        return False
+    (entry,) = manifest.task_entries("", item.task)
+    short = [
+        reference.name
+        for reference in entry.objects.values()
+        if root.storage.size(reference.name) != reference.size
+    ]
+    if short:
+        logger.warning("unique: %s is not whole; generation %s is made again", short[0], item.task)
+    return not short
+
+
+def _decide_generation(
+    root: Root,
+    settings: Settings,
+    clean: Manifest,
+    manifest: Manifest,
+    ready: Sequence[_Ready],
+) -> list[PartEntry]:
+    """Decide and publish the last of `ready`, all before it being committed."""
+    *earlier, item = ready
+    dedup, spec = settings.dedup, signature_spec(settings.dedup)
+    tables = _withdrawn_tables(root, manifest, earlier)
+    runs = _open_runs(root, manifest, earlier, tables)
+    replaced = find_replaced(
+        root, item.generation.versions, clean.entries(), _by_part(manifest), runs
+    )
+    tables[item.generation.number] = replaced.withdrawn
+    # What this generation withdraws does not count as kept for itself either.
+    runs = _open_runs(root, manifest, earlier, tables)
+    before = KeptRuns(tuple(runs.values()))
+    with root.workspace() as folder:
+        arrived = gather_arrivals(root, item.parts, replaced.unchanged, spec, folder)
+        minhash = dedup.minhash
+        decisions = decide(
+            arrived.arrivals,
+            before,
+            exact=dedup.exact,
+            threshold=1.0 if minhash is None else minhash.threshold,
+            max_kept_per_bucket=1 if minhash is None else minhash.max_kept_per_bucket,
+        )
+        decided = DecidedGeneration(
+            number=item.generation.number,
+            fingerprint=item.fingerprint,
+            arrived=arrived,
+            decisions=decisions,
+            survivor_ids=survivor_ids(decisions, before, arrived),
+        )
+        if minhash is not None:
+            check_losses(decided, minhash.max_source_loss)
+        return publish_generation(
+            root,
+            decided,
+            replaced.withdrawn,
+            threshold=minhash and minhash.threshold,
+            spec=spec,
+            facts=_generation_facts(item, decisions, replaced),
+            folder=folder,
+        )
+
+
+def _generation_facts(item: _Ready, decisions: Decisions, replaced: Replaced) -> dict[str, Any]:
+    return {
+        "priorities": item.priorities,
+        "compared": decisions.compared,
+        "similar": decisions.similar,
+        "skipped": decisions.skipped,
+        "band_hits": {str(band): hits for band, hits in enumerate(decisions.band_hits)},
+        "withdrawn": replaced.withdrawn.num_rows,
+    }
+
+
+def _by_part(manifest: Manifest) -> dict[tuple[str, str], PartEntry]:
+    return {(entry.source, entry.part): entry for entry in manifest.entries() if entry.source}
+
+
+def _withdrawn_tables(
+    root: Root, manifest: Manifest, ready: Sequence[_Ready] | None = None
+) -> dict[int, pa.Table]:
+    """Return the withdrawn table of each committed generation, or of those in `ready`."""
+    wanted = None if ready is None else {item.generation.number for item in ready}
+    return {
+        entry.generation: root.read_table(entry.objects["withdrawn"])
+        for entry in manifest.entries()
+        if not entry.source and (wanted is None or entry.generation in wanted)
+    }
+
+
+def _open_runs(
+    root: Root, manifest: Manifest, ready: Sequence[_Ready], tables: Mapping[int, pa.Table]
+) -> dict[int, Run]:
+    """Open the runs of earlier generations, documents withdrawn since left out."""
+    dead = withdrawn_ordinals(tables)
+    nothing = np.empty(0, np.int64)
+    runs = {}
+    for item in ready:
+        (entry,) = manifest.task_entries("", item.task)
+        number = item.generation.number
+        runs[number] = Run(root, entry.objects, dead.get(number, nothing))
+    return runs
+
+
+def _facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
+    """Return the figures of the near-duplicate search, summed over all generations."""
+    entries = [entry for entry in manifest.entries() if not entry.source]
+    facts: dict[str, Any] = {"generations": len(entries)}
+    for name in ("compared", "similar", "skipped", "withdrawn"):
+        facts[name] = sum(entry.statistics[name] for entry in entries)
+    if dedup.minhash is not None:
+        facts["estimated_recall"] = {
+            f"{similarity:.2f}": round(candidate_probability(dedup, similarity), 4)
+            for similarity in _recall_points(dedup.minhash.threshold)
+        }
+    return facts
+
+
+def _recall_points(threshold: float) -> list[float]:
+    return [min(threshold + step, 1.0) for step in (0.0, 0.05, 0.1)]
+
+
+def candidate_probability(dedup: DedupSettings, similarity: float) -> float:
+    """Return the chance that a pair of this similarity meets in at least one band bucket."""
+    minhash = dedup.minhash
+    if minhash is None:
+        return 0.0
+    rows = minhash.num_perm // minhash.bands
+    return float(1.0 - (1.0 - similarity**rows) ** minhash.bands)
