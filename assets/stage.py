@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -155,15 +155,19 @@ def check_accounting(report: StageReport) -> None:
             )
 
 
-def check_limits(report: StageReport, limits: LimitSettings) -> None:
-    """Check each source's losses in a stage against the configured shares.
+def check_limits(
+    report: StageReport, limits: LimitSettings, *, sources: Iterable[str] | None = None
+) -> None:
+    """Check the losses of some sources (default: all) in a stage against the configured shares.
 
     Raises:
         LossLimitError: names every source above a limit, with its rules and counts. What was done
             stays committed; a run with a higher limit goes on from there.
     """
+    totals = report.by_source()
     problems = []
-    for source, counts in report.by_source().items():
+    for source in totals if sources is None else sorted(set(sources) & set(totals)):
+        counts = totals[source]
         for kind, limit in (
             ("quarantined", limits.max_quarantined),
             ("dropped", limits.max_dropped),

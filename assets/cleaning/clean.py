@@ -69,7 +69,7 @@ def materialize_clean(
     report = materialize_tasks(root, STAGE, tasks, clean_task, processes=settings.engine.processes)
     report = dataclasses.replace(report, waiting=waiting)
     check_accounting(report)
-    check_limits(report, settings.limits)
+    check_limits(report, settings.limits, sources=sources)
     return report
 
 
