@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from assets.engine import run_tasks
 from assets.errors import IntegrityError
 from olmo_loader.checksum import BlockChecksums
 from olmo_loader.errors import LoaderError
@@ -25,10 +28,79 @@ from olmo_loader.shard_files import (
 CHUNK_BYTES = 8 << 20
 """Bytes of a shard in memory at once; a multiple of the 64 KiB that a CRC covers."""
 
+POOL_BYTES = 256 << 20
+"""Bytes to be read from which a pool of processes is worth its start."""
+
 _HEADER_FIELDS = (
     *("source", "generation", "stratum", "split", "n_tokens", "n_docs", "size", "max_id"),
     *("vocab_size", "eos_token_id", "pad_token_id", "bos_policy", "tokenizer_sha256", "sha256"),
 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardCheck:
+    """A shard to be read, for a worker."""
+
+    dataset_dir: Path
+    record: dict[str, Any]
+
+
+def check_shards(
+    dataset_dir: Path,
+    records: Sequence[dict[str, Any]],
+    *,
+    read_after: int,
+    processes: int,
+) -> dict[str, int]:
+    """Check the shards of a snapshot: those behind index record `read_after` byte by byte.
+
+    Shards up to it were read when they were published; their sizes and headers are compared.
+
+    Returns:
+        Shards and bytes that were read, and that were compared by size.
+
+    Raises:
+        IntegrityError: names the first shard that is not what the index says, and how many are not.
+    """
+    to_read = [
+        ShardCheck(dataset_dir=dataset_dir, record=record)
+        for record in records
+        if record["seq"] > read_after
+    ]
+    num_bytes = sum(item.record["size"] for item in to_read)
+    results = run_tasks(_read_shard, to_read, processes=processes if num_bytes > POOL_BYTES else 1)
+    found = {item.record["shard"]: result for item, result in results}
+    compared = {
+        record["shard"]: _compare_shard(ShardCheck(dataset_dir=dataset_dir, record=record))
+        for record in records
+        if record["seq"] <= read_after
+    }
+    wrong = sorted(
+        (name, text) for name, text in (found | compared).items() if isinstance(text, str)
+    )
+    if wrong:
+        more = f" ({len(wrong) - 1:,d} more shards are wrong)" if len(wrong) > 1 else ""
+        raise IntegrityError(wrong[0][1] + more)
+    return {
+        "shards_read": len(found),
+        "bytes_read": sum(int(size) for size in found.values()),
+        "shards_compared": len(compared),
+        "bytes_compared": sum(int(size) for size in compared.values()),
+    }
+
+
+def _read_shard(item: ShardCheck) -> int | str:
+    try:
+        return check_shard_bytes(item.dataset_dir, item.record)
+    except IntegrityError as error:
+        return str(error)
+
+
+def _compare_shard(item: ShardCheck) -> int | str:
+    try:
+        return check_shard_sizes(item.dataset_dir, item.record)
+    except IntegrityError as error:
+        return str(error)
 
 
 def check_shard_sizes(dataset_dir: Path, record: dict[str, Any]) -> int:
