@@ -1,0 +1,167 @@
+"""The stage `tokens`: rows, ledger, statistics and vocabulary of each part, and when it is redone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from assets.errors import LossLimitError, StageError
+from assets.manifest import Manifest
+from assets.settings.schema import LimitSettings, TokenizerSettings
+from assets.tokenizing.token_parts import iter_token_rows, read_doc_ids, read_lengths
+from assets.tokenizing.tokens import materialize_tokens
+from assets.tokenizing.train import materialize_tokenizer
+from assets.tokenizing.vocabulary import (
+    pack_vocabulary,
+    read_token_counts,
+    read_vocabulary_use,
+    unpack_vocabulary,
+)
+from tests.assets.tokenizing.kept_root import EOS, KeptRoot
+from tests.shared_data import shared_folder
+
+
+@pytest.fixture
+def kept(tmp_path):
+    made = KeptRoot(tmp_path)
+    made.land({("s", "a"): ["a b", None, "c"], ("s", "b"): ["", f"d {EOS} e"], ("t", "x"): ["g"]})
+    return made
+
+
+def materialize(kept, **settings):
+    made = kept.settings(**settings)
+    materialize_tokenizer(kept.root, made, kept.log)
+    return materialize_tokens(kept.root, made, kept.log)
+
+
+def part_of(report, source):
+    (entry,) = [entry for entry in report.entries if entry.source == source]
+    return entry
+
+
+def test_rows_are_kept_documents_in_record_order(kept):
+    entry = part_of(materialize(kept), "s")
+    table = kept.root.read_table(entry.objects["data"])
+    clean = Manifest.load(kept.root, "clean").task_entries("s", entry.task)[0]
+    ids = kept.root.read_table(clean.objects["data"], ["doc_id"])["doc_id"].to_pylist()
+    assert table["ids"].to_pylist() == [[0, 1, 7], [2, 7], [3, 0, 4, 7]]
+    assert table["num_tokens"].to_pylist() == [3, 2, 4]
+    assert table["row"].to_pylist() == [0, 2, 4]
+    assert table["doc_id"].to_pylist() == [ids[0], ids[2], ids[4]]
+    assert table["landed_path"].to_pylist() == ["a", "a", "b"]
+    assert table["position"].to_pylist() == [0, 2, 1]
+    assert str(table.schema.field("ids").type.value_type) == "uint16"
+
+
+def test_the_ledger_has_one_row_per_kept_document(kept):
+    entry = part_of(materialize(kept), "s")
+    rows = kept.root.read_table(entry.objects["ledger"]).to_pylist()
+    assert [(row["row"], row["decision"], row["rule"], row["value"]) for row in rows] == [
+        (0, "kept", None, None),
+        (2, "kept", None, None),
+        (3, "dropped", "empty", 0.0),
+        (4, "kept", None, None),
+    ]
+    assert {row["part"] for row in rows} == {entry.part}
+
+
+def test_statistics_and_files(kept):
+    entry = part_of(materialize(kept), "s")
+    assert entry.statistics == {
+        "in": 4,
+        "kept": 3,
+        "modified": 0,
+        "dropped": {"empty": 1},
+        "quarantined": {},
+        "documents": 3,
+        "tokens": 9,
+        "characters": 13,
+        "bytes": 13,
+        "words": 6,
+        "special_strings": 1,
+        "lengths": {"2": 2, "4": 1},
+    }
+    assert entry.rows == 3
+    assert [(span.landed_path, span.records, span.rows) for span in entry.files] == [
+        ("a", 3, 2),
+        ("b", 2, 1),
+    ]
+
+
+def test_vocabulary_use_adds_up_over_parts(kept):
+    report = materialize(kept)
+    assert read_vocabulary_use(kept.root, report.entries, 8) == 7
+    assert read_token_counts(kept.root, report.entries, 8).tolist() == [2, 1, 1, 1, 1, 0, 1, 4]
+    assert read_vocabulary_use(kept.root, [part_of(report, "t")], 8) == 2
+    counts = np.array([0, 3, 0, 0, 0, 0, 0, 0, 1], np.int64)
+    assert unpack_vocabulary(pack_vocabulary(counts), 9).tolist() == (counts > 0).tolist()
+
+
+def test_row_ranges_are_read_back(kept):
+    entry = part_of(materialize(kept), "s")
+    (rows,) = iter_token_rows(kept.root, entry.objects["data"], 1, 3)
+    assert rows.ids.tolist() == [2, 7, 3, 0, 4, 7]
+    assert rows.num_tokens.tolist() == [2, 4]
+    assert rows.landed_paths == ["a", "b"]
+    assert rows.positions == [2, 1]
+    doc_ids = read_doc_ids(kept.root, entry.objects["data"])
+    assert [row.tobytes() for row in rows.doc_ids] == doc_ids[1:]
+    assert read_lengths(kept.root, entry).tolist() == [3, 2, 4]
+
+
+def test_only_new_parts_are_tokenized(kept):
+    first = materialize(kept)
+    assert (first.num_done, first.num_skipped) == (2, 0)
+    kept.land({("s", "c"): ["a"]})
+    second = materialize(kept)
+    assert (second.num_done, second.num_skipped) == (1, 2)
+    assert second.digest != first.digest
+    third = materialize(kept)
+    assert (third.num_done, third.num_skipped, third.digest) == (0, 3, second.digest)
+
+
+def test_a_generation_that_is_not_unique_holds_back_the_next_ones(kept):
+    kept.land({("s", "c"): ["a"]}, unique=False)
+    kept.land({("t", "y"): ["b"]})
+    report = materialize(kept)
+    assert {entry.generation for entry in report.entries} == {1}
+    assert report.waiting == ("generation 2 waits for 1 of 1 tasks of unique (s)",)
+
+
+def test_processes_do_not_show(kept, tmp_path):
+    first = materialize(kept, processes=1)
+    folder = tmp_path / "again"
+    folder.mkdir()
+    other = KeptRoot(folder)
+    other.land({("s", "a"): ["a b", None, "c"], ("s", "b"): ["", f"d {EOS} e"], ("t", "x"): ["g"]})
+    second = materialize(other, processes=2)
+    assert second.digest == first.digest
+
+
+def test_without_a_tokenizer_the_asset_to_materialize_is_named(kept):
+    with pytest.raises(StageError, match="materialize the asset `tokenizer`"):
+        materialize_tokens(kept.root, kept.settings(), kept.log)
+
+
+def test_a_source_that_loses_too_much_fails_after_it_is_committed(kept):
+    settings = dataclasses.replace(kept.settings(), limits=LimitSettings(max_dropped=0.1))
+    materialize_tokenizer(kept.root, settings, kept.log)
+    with pytest.raises(LossLimitError, match=r"tokens: s: 1 of 4 dropped \(25\.00%.*empty 1"):
+        materialize_tokens(kept.root, settings, kept.log)
+    assert len(Manifest.load(kept.root, "tokens").entries()) == 2
+
+
+def test_a_large_vocabulary_is_stored_in_four_bytes(tmp_path):
+    made = KeptRoot(tmp_path)
+    made.land({("s", "a"): ["hello world <|endoftext|> again"]})
+    path = shared_folder("tokenizers", "allenai_dolma2.json")
+    settings = TokenizerSettings(path=str(path), eos_token="<|endoftext|>")
+    entry = part_of(materialize(made, tokenizer=settings), "s")
+    table = made.root.read_table(entry.objects["data"])
+    assert str(table.schema.field("ids").type.value_type) == "uint32"
+    ids = table["ids"].to_pylist()[0]
+    assert ids.count(100257) == 1
+    assert ids[-1] == 100257
+    assert entry.statistics["special_strings"] == 1
