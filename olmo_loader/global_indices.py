@@ -40,7 +40,8 @@ def build_order(
 ) -> Order:
     """Return the order of one epoch: each instance once, then padded or trimmed to ``total_size``.
 
-    Memory is one array of ``total_size`` (at least ``num_instances``) numbers. The effective seed is ``seed + epoch``, as in OLMo: seed 1 epoch 0 is seed 0 epoch 1.
+    Memory is one array of ``total_size`` (at least ``num_instances``) numbers. The effective seed
+    is ``seed + epoch``, as in OLMo: seed 1 epoch 0 is seed 0 epoch 1.
 
     Raises:
         ValueError: ``seed + epoch`` is negative (numpy's own message).

@@ -93,7 +93,8 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         self.total_size = padded_size(len(dataset), self.world_size, drop_last=drop_last)
         # Shared, so that persistent workers see a new epoch and start: they keep their own copy of
         # everything else. Torch unlinks the segment's name at once.
-        self._place = torch.tensor([epoch, start_index], dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+        self._place = torch.tensor([epoch, start_index], dtype=torch.int64)
+        self._place.share_memory_()  # type: ignore[no-untyped-call]
         self._order: tuple[int, Order] | None = None
         self._publish(resuming=start_index > 0)
 

@@ -55,7 +55,7 @@ class Outcome:
 
 def case_spec(name: str) -> dict[str, Any]:
     folder = parity_folder("specs")
-    spec = json.loads((folder / f"{name}.json").read_text())
+    spec: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
     for key in ("paths", "label_mask_paths"):
         if spec.get(key) is not None:
             spec[key] = [str((folder / path).resolve()) for path in spec[key]]
@@ -215,10 +215,8 @@ def differences(name: str, outcome: Outcome) -> list[str]:
             found.append(f"{key}: {ours.dtype}{ours.shape}, OLMo {theirs.dtype}{theirs.shape}")
         elif ours.tobytes() != theirs.tobytes():
             found.append(f"{key}: other values")
-    for kind in ("metadata", "max_doc_lens", "batch_keys"):
-        if normal(getattr(outcome, kind)) != normal(meta[kind]):
-            found.append(kind)
-    return found
+    kinds = ("metadata", "max_doc_lens", "batch_keys")
+    return found + [k for k in kinds if normal(getattr(outcome, k)) != normal(meta[k])]
 
 
 def normal(value: Any) -> Any:

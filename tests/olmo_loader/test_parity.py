@@ -27,7 +27,6 @@ EQUAL = [
     "max12_ws2",
     "metadata_dict",
     "metadata_list",
-    "noeos_doclens",
     "noshuffle",
     "order_ws1_nw0_dl1",
     "order_ws1_nw2_dl1",
@@ -78,7 +77,7 @@ ERRORS = {
     "seed_neg_err": ValueError,
 }
 
-TAILS = ("filter_default", "order_ws1_nw2_dl0", "order_ws1_nw3_dl0")
+TAILS = ("filter_default", "noeos_doclens", "order_ws1_nw2_dl0", "order_ws1_nw3_dl0")
 PERSISTENT = ("second_pass_nw2_persistent", "second_pass_nw2_persistent_nofile")
 TOO_FEW = (
     *("fewer_than_ws_dl0", "fewer_than_ws_dl1"),

@@ -1,0 +1,139 @@
+"""``python -m olmo_loader inspect|verify|stats DATASET``: look at a data set without torch.
+
+Exit status: 0 done, 1 faults found, 2 the question cannot be answered (the message says why).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from olmo_loader.errors import LoaderError
+from olmo_loader.published import PublishedDataset, open_published
+from olmo_loader.tools.decode import open_decoder, printable
+from olmo_loader.tools.step import InstanceReport, describe_step, of_rank, step_positions
+from olmo_loader.tools.summary import summarize
+from olmo_loader.verify import verify_dataset
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m olmo_loader", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    inspect = commands.add_parser("inspect", help="what one training step reads")
+    inspect.add_argument("dataset", type=Path, help="folder of a published data set")
+    inspect.add_argument("--step", type=int, required=True, help="from 0 in its epoch")
+    inspect.add_argument("--global-batch-size", type=int, required=True, help="instances")
+    inspect.add_argument("--epoch", type=int, default=0)
+    inspect.add_argument("--plan", help="id of a plan; the current one by default")
+    inspect.add_argument("--world-size", type=int, default=1, help="number of ranks")
+    inspect.add_argument("--rank", type=int, help="only what this rank reads")
+    inspect.add_argument("--text", action="store_true", help="decode (needs tokenizers)")
+    verify = commands.add_parser("verify", help="check every byte and name every fault")
+    verify.add_argument("dataset", type=Path)
+    verify.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    stats = commands.add_parser("stats", help="what the data set holds, per source")
+    stats.add_argument("dataset", type=Path)
+    stats.add_argument("--plan")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; see the module's docstring for the exit status."""
+    options = _parser().parse_args(arguments)
+    commands = {"inspect": run_inspect, "verify": run_verify, "stats": run_stats}
+    try:
+        return commands[options.command](options)
+    except (LoaderError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except BrokenPipeError:
+        return 0
+
+
+def run_inspect(options: argparse.Namespace) -> int:
+    """Print the instances of a step and the documents in them."""
+    data = open_published(options.dataset, options.plan)
+    begin, index = step_positions(
+        data,
+        step=options.step,
+        global_batch_size=options.global_batch_size,
+        epoch=options.epoch,
+        world_size=options.world_size,
+    )
+    reports = list(describe_step(data, begin, index, world_size=options.world_size))
+    if options.rank is not None:
+        reports = of_rank(reports, options.rank, options.world_size)
+    _write(
+        f"plan {data.plan.plan_id}, epoch {options.epoch}, step {options.step}: "
+        f"{len(reports)} instances of {data.plan.sequence_length} tokens"
+    )
+    decode = open_decoder(data) if options.text else None
+    for report in reports:
+        _write_instance(report)
+        ids = data.reader.read(index[[report.position - begin]]).ids[0] if decode else None
+        for document in report.documents:
+            mark = " (continued)" if document.continued else ""
+            _write(f"    {document.doc_id}  {document.start}..{document.end}{mark}")
+            if decode is not None and ids is not None:
+                inside = ids[document.start - report.start : document.end - report.start]
+                _write(f"        {printable(decode(inside.tolist()))}")
+    return 0
+
+
+def _write_instance(report: InstanceReport) -> None:
+    masked = f", {report.masked} tokens masked" if report.masked else ""
+    _write(
+        f"position {report.position}  instance {report.index}  rank {report.rank}  "
+        f"{report.source}  {report.shard} tokens {report.start}..{report.end}{masked}"
+    )
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Print every fault; nothing but a last line when there is none."""
+
+    def report(line: str) -> None:
+        if not options.quiet:
+            sys.stderr.write(f"{line}\n")
+
+    faults = 0
+    for fault in verify_dataset(options.dataset, report):
+        faults += 1
+        _write(fault)
+    _write(f"{faults} faults" if faults else "no fault found")
+    return 1 if faults else 0
+
+
+def run_stats(options: argparse.Namespace) -> int:
+    """Print one line per source and the totals."""
+    data = open_published(options.dataset, options.plan)
+    rows = summarize(data)
+    _write_plan(data)
+    names = ("shards", "documents", "tokens", "instances", "left_over", "masked")
+    width = max(len(row.source) for row in rows) + 2
+    _write(f"{'source':<{width}}" + "".join(f"{name:>14}" for name in names) + f"{'share':>9}")
+    total = sum(row.instances for row in rows)
+    for row in rows:
+        cells = "".join(f"{getattr(row, name):>14,}" for name in names)
+        _write(f"{row.source:<{width}}{cells}{row.instances / total:>9.2%}")
+    sums = "".join(f"{sum(getattr(row, name) for row in rows):>14,}" for name in names)
+    _write(f"{'total':<{width}}{sums}{1:>9.2%}")
+    return 0
+
+
+def _write_plan(data: PublishedDataset) -> None:
+    plan = data.plan
+    _write(
+        f"plan {plan.plan_id} of {len(data.file.plans)}, generation {plan.record['generation']}: "
+        f"{plan.num_instances:,} instances of {plan.sequence_length} tokens, "
+        f"{plan.dtype.name}, seed {plan.seed}"
+    )
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

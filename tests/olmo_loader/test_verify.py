@@ -1,0 +1,110 @@
+"""Fault injection: every file of a data set, damaged in every region, is named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from olmo_loader.errors import IntegrityError, LoaderError
+from olmo_loader.published import open_published
+from olmo_loader.verify import verify_dataset
+from tests.olmo_loader.small_data import make_small
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("good") / "dataset"
+    data = make_small(folder, docs=6)
+    shard = data.records[0]["shard"]
+    data.take_down([(shard, 2, 9)])
+    data.publish()
+    return folder
+
+
+@pytest.fixture
+def copy(good: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good, tmp_path / "dataset"))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def test_a_good_data_set_has_no_fault(good: Path):
+    seen: list[str] = []
+    assert list(verify_dataset(good, seen.append)) == []
+    assert len(seen) >= 4
+
+
+def test_every_file_flipped_cut_grown_or_missing_is_named(good: Path, copy: Path):
+    for name in names(good):
+        path, content = copy / name, (good / name).read_bytes()
+        flips = [0, len(content) // 3, len(content) // 2, len(content) - 1]
+        damaged = [content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :] for at in flips]
+        damaged += [content[:-1], content[: len(content) // 2], b"", content + b"\0"]
+        for number, bad in enumerate(damaged):
+            path.write_bytes(bad)
+            found = list(verify_dataset(copy))
+            assert any(Path(name).name in fault for fault in found), (name, number, found)
+        path.write_bytes(content)
+    assert list(verify_dataset(copy)) == []
+
+
+def test_every_missing_file_is_named(good: Path, copy: Path):
+    for name in names(good):
+        if name == "dataset.json":
+            continue
+        (copy / name).unlink()
+        found = list(verify_dataset(copy))
+        assert any(Path(name).name in fault for fault in found), (name, found)
+        shutil.copy(good / name, copy / name)
+
+
+def test_a_damaged_id_is_located_to_its_block(copy: Path):
+    path = next((copy / "shards/books").glob("00000-*.npy"))
+    with path.open("r+b") as file:
+        file.seek(4)
+        file.write(b"\x07")
+    faults = list(verify_dataset(copy))
+    assert any(f"{path}: damaged in bytes 0..65536" in fault for fault in faults)
+
+
+def test_an_order_that_is_no_permutation_or_another_one_is_named(copy: Path):
+    path = next(copy.glob("plans/*/global_indices.npy"))
+    order = np.fromfile(path, "<u4")
+    twice = order.copy()
+    twice[0] = twice[1]
+    twice.tofile(path)
+    assert any("no permutation" in fault for fault in verify_dataset(copy))
+    np.sort(order).tofile(path)
+    assert any("not the one of seed" in fault for fault in verify_dataset(copy))
+
+
+def test_opening_finds_every_flipped_byte_of_the_small_files(good: Path, copy: Path):
+    small = ["dataset.json", *(n for n in names(good) if n.startswith("takedowns"))]
+    small += [n for n in names(good) if n.endswith(("plan.json", "shards.jsonl"))]
+    for name in small:
+        content = (good / name).read_bytes()
+        for at in range(0, len(content), 7):
+            bad = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+            (copy / name).write_bytes(bad)
+            with pytest.raises(LoaderError):
+                open_published(copy)
+        (copy / name).write_bytes(content)
+    open_published(copy)
+
+
+@pytest.mark.parametrize("change", ["cut", "grown", "missing"])
+def test_opening_checks_every_shard(copy: Path, change: str):
+    path = next((copy / "shards/wiki").glob("*[0-9a-f].npy"))
+    if change == "missing":
+        path.unlink()
+    elif change == "cut":
+        path.write_bytes(path.read_bytes()[:-2])
+    else:
+        path.write_bytes(path.read_bytes() + b"\0\0")
+    with pytest.raises(IntegrityError, match=path.name):
+        open_published(copy)
