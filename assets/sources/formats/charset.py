@@ -8,7 +8,7 @@ Browsers trust a declaration; corpora cannot. The order here is
 4. a declared single-byte charset (nearly every byte fits these, so they come after UTF-8);
 5. UTF-8 with replacements, if damaged characters are fewer than whole ones;
 6. a declared multi-byte charset with replacements, if those are rare;
-7. the charset that a detector finds likeliest.
+7. the charset that a detector finds likeliest, or else Western European.
 """
 
 from __future__ import annotations
@@ -136,13 +136,21 @@ def _undeclared_wide(data: bytes) -> list[str]:
     """Return codecs that show themselves in the bytes and would pass as UTF-8."""
     if b"\x1b$" in data[:META_BYTES] or b"\x1b(" in data[:META_BYTES]:
         return ["iso2022_jp"]
-    head = data[:META_BYTES]
-    # Latin text in UTF-16 has a zero in every other byte; nothing else that is text has.
-    if len(head) >= 4 and head[1::2].count(0) > 0.4 * len(head) // 2 and not head[::2].count(0):
-        return ["utf-16-le"]
-    if len(head) >= 4 and head[::2].count(0) > 0.4 * len(head) // 2 and not head[1::2].count(0):
-        return ["utf-16-be"]
-    return []
+    codec = find_unmarked_utf16(data)
+    return [] if codec is None else [codec]
+
+
+def find_unmarked_utf16(data: bytes) -> str | None:
+    """Return the byte order of UTF-16 without a mark, None if `data` is not that.
+
+    Latin text in UTF-16 has a zero in every other byte, and nothing else that is text has.
+    """
+    head = data[: META_BYTES & ~1]
+    few = 0.4 * len(head) / 2
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if odd > few and not even:
+        return "utf-16-le"
+    return "utf-16-be" if even > few and not odd else None
 
 
 def _strict(data: bytes, codec: str) -> str | None:
@@ -167,5 +175,9 @@ def _best_fit(data: bytes, wide: list[str]) -> Decoded:
         decoded = _replacing(data, codec)
         if decoded.num_replaced <= MAX_REPLACED * len(decoded.text):
             return decoded
-    guess = find_charset(detect_encoding(data, max_len=DETECT_BYTES)) or "cp1252"
-    return _replacing(data, guess)
+    guess = find_charset(detect_encoding(data, max_len=DETECT_BYTES))
+    if guess is not None:
+        decoded = _replacing(data, guess)
+        if decoded.num_replaced <= MAX_REPLACED * len(decoded.text):
+            return decoded
+    return _replacing(data, "cp1252")

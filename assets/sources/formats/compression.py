@@ -3,7 +3,10 @@
 The codec is found by magic bytes, never by name: gzip (any number of members), bzip2, xz, zstandard
 and lz4 frames, or none. A stream that is cut, damaged or a bomb ends early instead of raising;
 `DecodedStream.problem` then says why, and everything before that point has been handed out.
-Errors of the store itself (a failing disk, a lost connection) are raised: they are not content.
+A checksum that fails at the end of a member does not tell which of its bytes are wrong: what was
+handed out of that member may hold the fault; the landed file's own SHA-256 guards against changes
+after landing. Errors of the store itself (a failing disk, a lost connection) are raised: they are
+not content.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ ARROW_CHUNK_BYTES = 1 << 14
 """Arrow gives no partial output on an error, so this much at most is lost before a fault."""
 BOMB_FREE_BYTES = 64 << 20
 """Decoded bytes up to which any expansion is accepted."""
-MAX_EXPANSION = 250
+MAX_EXPANSION = 200
 """Decoded bytes per stored byte above which a stream is a bomb; text compresses 3 to 30 times."""
 
 _GZIP = b"\x1f\x8b\x08"

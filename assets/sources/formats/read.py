@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from assets.settings.schema import SourceSettings
+from assets.settings.schema import READ_FORMATS, SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
 from assets.sources.formats.jsonl import JsonFields, read_jsonl
 from assets.sources.formats.record import Lost, Record
 from assets.sources.formats.sniff import SNIFF_BYTES, find_format
 from assets.sources.formats.warc import read_warc
 from assets.sources.formats.whole_file import read_html_file, read_text_file
-
-READ_FORMATS = ("jsonl", "warc", "html", "text")
 
 
 def read_records(
@@ -67,7 +65,7 @@ def _read_stream(
     if name == "text":
         return read_text_file(stream)
     reason = (
-        f"the content is {name}; this version reads {', '.join(READ_FORMATS)} "
+        f"the content is {name}; this version reads {', '.join(READ_FORMATS[1:])} "
         "(format: text reads any text as it is)"
     )
     return iter([Lost(rule="format_not_in_this_version", position=None, reason=reason)])

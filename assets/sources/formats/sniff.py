@@ -2,7 +2,7 @@
 
 In this order:
 
-1. bytes that only one format has: WARC, ARC, Parquet, PDF, zip, tar, NUL bytes (binary);
+1. bytes that only one format has: WARC, ARC, Parquet, PDF, zip, tar, and zero bytes (binary data);
 2. the extension, after any compression suffix: .jsonl .ndjson, .html .htm .xhtml, .txt .text, and
    those of formats with a reader of their own to come: .csv .tsv .rst .tex .md, man sections
    (.1 to .9), and source code (.py .c .java ...);
@@ -21,9 +21,13 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from assets.sources.formats.charset import find_unmarked_utf16
+
 SNIFF_BYTES = 1 << 16
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".lz4"})
 _JSON_LINES_TRIED = 10
+MAX_ZEROS = 0.01
+"""Share of zero bytes that a text may have by accident."""
 
 _MAGIC = (
     (b"WARC/", "warc"),
@@ -85,9 +89,8 @@ def _by_magic(head: bytes) -> str | None:
             return name
     if head[257:262] == b"ustar":
         return "tar"
-    # Text has zeros only in UTF-16 and UTF-32, and then nearly one byte in two.
     start = head[:4096]
-    if b"\0" in start and start.count(0) < 0.3 * len(start):
+    if start.count(0) > MAX_ZEROS * len(start) and find_unmarked_utf16(start) is None:
         return "binary data"
     return None
 

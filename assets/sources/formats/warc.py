@@ -1,21 +1,18 @@
-"""WARC files: captures with their context, read by fastwarc, checked where it does not.
+"""WARC files: captures with their context, of which those with text become documents.
 
 Records are `response`, `resource` and `conversion`, which may hold text; `revisit`, `continuation`
 and types outside the standard, which are dropped by name. `warcinfo`, `request` and `metadata`
 describe other records and are none. Only bodies declared (or, undeclared, found) to be HTML or
 plain prose become documents; script, style, data and everything binary is `not_text`.
 
-fastwarc calls a cut file whole, so each block is compared with its Content-Length. No digest header
-is asked for, and none is compared: archives without them, and with wrong ones, are common.
+No digest header is asked for, and none is compared: archives without them, and with wrong ones,
+are common.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import BinaryIO, cast
-
-from fastwarc.warc import ArchiveIterator, WarcRecord
 
 from assets.sources.formats.charset import (
     declared_in_markup,
@@ -31,14 +28,9 @@ from assets.sources.formats.http_message import (
     mime_of,
     parse_http,
 )
-from assets.sources.formats.record import (
-    MAX_RECORD_BYTES,
-    Found,
-    Lost,
-    Record,
-    UnusableError,
-)
+from assets.sources.formats.record import Found, Lost, Record, UnusableError
 from assets.sources.formats.urls import clean_url
+from assets.sources.formats.warc_records import WarcRecord, iter_warc_records
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _NOT_PROSE = frozenset(
@@ -52,64 +44,35 @@ _SKIPPED = {
     "revisit": ("revisit", "refers to an earlier capture"),
     "continuation": ("continuation", "a further segment of a cut record"),
 }
-MAX_HEADER_BYTES = 1 << 16
 
 
 def read_warc(stream: DecodedStream) -> Iterator[Record]:
     """Yield the records of a WARC file in file order."""
-    captures = _iter_captures(stream)
     num_records = 0
-    for record in captures:
-        num_records += 1
-        yield record
+    for record in iter_warc_records(stream):
+        if isinstance(record, Lost):
+            found: Record | None = record
+        elif record.kind in _DESCRIPTIONS:
+            found = None
+        else:
+            found = _read_capture(record)
+        if found is not None:
+            num_records += 1
+            yield found
     if num_records == 0 and stream.problem is None:
         reason = "the file describes captures but holds none"
         yield Lost(rule="no_records", position=None, reason=reason)
 
 
-def _iter_captures(stream: DecodedStream) -> Iterator[Record]:
-    try:
-        archive = ArchiveIterator(
-            cast("BinaryIO", stream),
-            parse_http=False,
-            stream_detect=False,
-            max_header_len=MAX_HEADER_BYTES,
-        )
-        for record in archive:
-            yield from _read_capture(record)
-    except Exception as error:
-        if stream.failure is not None:
-            raise stream.failure from None
-        if not isinstance(error, OSError | ValueError):
-            raise
-        if stream.problem is None:
-            reason = f"{error}; the rest of the file is not read"
-            yield Lost(rule="bad_warc", position=stream.tell(), reason=reason)
-
-
-def _read_capture(record: WarcRecord) -> Iterator[Record]:
-    headers = {name.lower(): value for name, value in record.headers.items()}
-    kind, position = headers.get("warc-type", "").lower(), record.stream_pos
-    if kind in _DESCRIPTIONS:
-        return
+def _read_capture(record: WarcRecord) -> Record:
+    kind, position = record.kind, record.position
     if kind not in _RECORDS:
         rule, reason = _SKIPPED.get(kind, ("unknown_record_type", f"WARC-Type {kind[:40]!r}"))
-        yield Lost(rule=rule, position=position, reason=reason)
-        return
-    length = record.content_length
-    if length > MAX_RECORD_BYTES:
-        reason = f"a record of {length:,d} bytes; the limit is {MAX_RECORD_BYTES:,d}"
-        yield Lost(rule="too_large", position=position, reason=reason)
-        return
-    block = record.reader.read()
-    if len(block) < length:
-        reason = f"the record has {len(block):,d} bytes, its Content-Length is {length:,d}"
-        yield Lost(rule="truncated", position=position, reason=reason)
-        return
+        return Lost(rule=rule, position=position, reason=reason)
     try:
-        yield _read_block(kind, headers, block, position)
+        return _read_block(kind, record.headers, record.block, position)
     except UnusableError as error:
-        yield Lost(rule=error.rule, position=position, reason=str(error))
+        return Lost(rule=error.rule, position=position, reason=str(error))
 
 
 def _read_block(kind: str, headers: dict[str, str], block: bytes, position: int) -> Found:
