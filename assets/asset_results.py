@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from assets.errors import DataPlatformError
 from assets.process_time import tree_cpu_seconds
-from assets.report import Markdown, Shown, Table, describe
+from assets.report import Markdown, Report, Shown, Table, describe, work_done
 from assets.root import Root
 from assets.run_history import RunRecord, record_run
 from assets.stage import StageReport
@@ -59,10 +59,21 @@ class StageRun:
             data_version=dg.DataVersion(report.digest),
         )
 
-    def result(self, root: Root, report: StageReport) -> dg.MaterializeResult[None]:
-        """Return the result of an asset without partitions."""
+    def result(
+        self, root: Root, report: Report, *, shown: Mapping[str, Shown] | None = None
+    ) -> dg.MaterializeResult[None]:
+        """Return the result of an asset without partitions.
+
+        Args:
+            root: where the run is remembered.
+            report: what the asset holds and what the run did.
+            shown: what is shown of a report that is not a StageReport.
+        """
         self._record(root, report)
-        return self.plain_result(describe(report), digest=report.digest)
+        if isinstance(report, StageReport):
+            return self.plain_result(describe(report), digest=report.digest)
+        shown = {**(shown or {}), **work_done(report)}
+        return self.plain_result(shown, digest=report.digest)
 
     def plain_result(
         self, shown: Mapping[str, Shown], *, digest: str
@@ -72,23 +83,36 @@ class StageRun:
             metadata=to_metadata(shown), data_version=dg.DataVersion(digest)
         )
 
-    def _record(self, root: Root, report: StageReport) -> None:
+    def record(
+        self, root: Root, digest: str, *, done: int, skipped: int = 0, taken_up: int = 0
+    ) -> None:
+        """Log what the asset cost; remember it in the root if the run changed something."""
         wall, cpu = time.monotonic() - self._wall, tree_cpu_seconds() - self._cpu
-        logger.info("%s: finished in %.1f s (%.1f CPU s)", self.asset, wall, cpu)
+        what = f"{done + taken_up:,d} done" if done + taken_up else "nothing to do"
+        logger.info("%s: %s, %.1f s (%.1f CPU s)", self.asset, what, wall, cpu)
         # A run that changed nothing leaves no trace in the root.
-        if report.num_done or report.num_taken_up:
+        if done or taken_up:
             record = RunRecord(
                 asset=self.asset,
                 run_id=self.context.run_id,
                 started_at=self._started_at.isoformat(timespec="seconds"),
                 wall_seconds=round(wall, 3),
                 cpu_seconds=round(cpu, 3),
-                tasks_done=report.num_done,
-                tasks_skipped=report.num_skipped,
-                tasks_taken_up=report.num_taken_up,
-                digest=report.digest,
+                tasks_done=done,
+                tasks_skipped=skipped,
+                tasks_taken_up=taken_up,
+                digest=digest,
             )
             record_run(root, record)
+
+    def _record(self, root: Root, report: Report) -> None:
+        self.record(
+            root,
+            report.digest,
+            done=report.num_done,
+            skipped=report.num_skipped,
+            taken_up=report.num_taken_up,
+        )
 
 
 @contextlib.contextmanager
@@ -102,6 +126,19 @@ def stage_run(context: dg.AssetExecutionContext) -> Iterator[StageRun]:
         yield StageRun(context)
     except (DataPlatformError, LoaderError) as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+def check_result(
+    name: str, passed: bool, facts: Mapping[str, Any], message: str
+) -> dg.AssetCheckResult:
+    """Return a check's verdict; nested numbers are shown as JSON."""
+    shown = {
+        key: dg.MetadataValue.json(dict(value)) if isinstance(value, Mapping) else value
+        for key, value in facts.items()
+    }
+    return dg.AssetCheckResult(
+        check_name=name, passed=passed, metadata=shown, description=message or None
+    )
 
 
 def column_schema(schema: pa.Schema) -> dict[str, Any]:
@@ -128,9 +165,7 @@ def _to_metadata(value: Shown) -> Any:
     if not isinstance(value, Table):
         return value
     records = [dg.TableRecord(dict(row)) for row in value.rows]
-    kinds = {
-        name: _column_type(item[name] for item in value.rows) for name in value.rows[0]
-    }
+    kinds = {name: _column_type(item[name] for item in value.rows) for name in value.rows[0]}
     columns = [dg.TableColumn(name, kind) for name, kind in kinds.items()]
     return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
 

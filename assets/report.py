@@ -9,7 +9,7 @@ import base64
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from assets.stage import StageReport, add_statistics
 
@@ -37,6 +37,35 @@ class Markdown:
 Shown = int | float | str | Table | Markdown
 
 
+class Report(Protocol):
+    """What the reports of all stages have in common."""
+
+    @property
+    def digest(self) -> str:
+        """Of what the stage holds: its data version."""
+        ...
+
+    @property
+    def num_done(self) -> int:
+        """Tasks done by the run."""
+        ...
+
+    @property
+    def num_skipped(self) -> int:
+        """Tasks that were committed before."""
+        ...
+
+    @property
+    def num_taken_up(self) -> int:
+        """Tasks that an earlier run finished and this one committed."""
+        ...
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Why the stage could not do more yet, one sentence each."""
+        ...
+
+
 def describe(report: StageReport, *, source: str | None = None) -> dict[str, Shown]:
     """Return what is shown of a report, by name; of one source of it if `source` is given."""
     by_source = report.by_source()
@@ -46,11 +75,7 @@ def describe(report: StageReport, *, source: str | None = None) -> dict[str, Sho
     for counts in by_source.values():
         total = add_statistics(total, counts)
     shown: dict[str, Shown] = dict(_figures(total))
-    shown["tasks_done"] = report.num_done
-    shown["tasks_skipped"] = report.num_skipped
-    shown["tasks_taken_up"] = report.num_taken_up
-    if report.waiting:
-        shown["waiting"] = "\n".join(report.waiting)
+    shown |= work_done(report)
     if by_source:
         shown["by_source"] = source_table(by_source)
         shown["by_rule"] = rule_table(by_source)
@@ -58,6 +83,16 @@ def describe(report: StageReport, *, source: str | None = None) -> dict[str, Sho
         unit = "tokens" if report.stage == "tokens" else "bytes"
         shown["lengths"] = Markdown(text=histogram_markdown(lengths, unit=unit))
     return shown | {name: value for name, value in report.facts.items() if _is_plain(value)}
+
+
+def work_done(report: Report) -> dict[str, Shown]:
+    """Return what a run did, and why it could not do more."""
+    shown: dict[str, Shown] = {
+        "tasks_done": report.num_done,
+        "tasks_skipped": report.num_skipped,
+        "tasks_taken_up": report.num_taken_up,
+    }
+    return shown | ({"waiting": "\n".join(report.waiting)} if report.waiting else {})
 
 
 def source_table(by_source: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -3,7 +3,9 @@
 ::
 
     definitions.py    what workspace.yaml loads: assets, jobs, sensor, schedules
-    resources.py      which configuration and root; reads the environment
+    environment.py    what is read from environment variables
+    resources.py      which configuration and root a run works on
+    jobs.py           the two runs
     partitions.py     one partition per configured source
     automation.py     when the two runs start by themselves
     run_tags.py       what a run says about itself: its process, its inventory

@@ -12,8 +12,9 @@ from assets.sharding.asset import token_shards
 from assets.sources.asset import source_documents
 from assets.tokenizing.asset import token_documents, tokenizer
 from dagster_project.automation import SCHEDULES, new_data
+from dagster_project.environment import default_config
 from dagster_project.jobs import dataset_job, sources_job
-from dagster_project.resources import PlatformResource, default_config
+from dagster_project.resources import PlatformResource
 
 ASSETS = (
     source_documents,

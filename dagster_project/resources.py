@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import dagster as dg
 
 from assets.data_platform import OpenPlatform, open_platform
 from dagster_project.run_tags import process_tag
-
-CHECKOUT = Path(__file__).resolve().parents[1]
-CONFIG_VARIABLE = "OLMO_DATA_CONFIG"
-DEFAULT_CONFIG = CHECKOUT / "configs" / "demo.yaml"
-
-
-def default_config() -> str:
-    """Return the configuration's path: `OLMO_DATA_CONFIG`, or the demo's."""
-    return os.environ.get(CONFIG_VARIABLE) or str(DEFAULT_CONFIG)
 
 
 class PlatformResource(dg.ConfigurableResource[None]):
@@ -37,6 +25,4 @@ class PlatformResource(dg.ConfigurableResource[None]):
 
     def open(self) -> OpenPlatform:
         """Load the configuration and open its root for writing."""
-        return open_platform(
-            self.config, root=self.root or None, processes=self.processes or None
-        )
+        return open_platform(self.config, root=self.root or None, processes=self.processes or None)

@@ -44,7 +44,7 @@ def load_settings(path: str | Path, *, root: str | None = None) -> Settings:
     base_dir = file.resolve().parent
     located = settings.root
     if "://" not in located:
-        located = str((Path.cwd() if root is not None else base_dir) / located)
+        located = os.path.normpath((Path.cwd() if root is not None else base_dir) / located)
     return dataclasses.replace(settings, base_dir=str(base_dir), root=located)
 
 

@@ -1,0 +1,249 @@
+"""The rows of the catalog's tables, taken from the root; every function returns plain dicts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assets.document import DECISIONS
+from assets.manifest import Manifest, PartEntry
+from assets.ordering.published import (
+    Published,
+    open_plan,
+    read_published,
+    read_shard_index,
+    read_takedown_log,
+)
+from assets.root import Root
+from assets.settings.schema import Settings
+from assets.sources.landing_log import LandingLog, read_log
+from assets.stage import add_statistics
+
+STAGES = ("documents", "clean", "unique", "tokens")
+"""Stages whose parts have one ledger row per record; in the order of the journey."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RootState:
+    """Everything the tables are made from, read once."""
+
+    root: Root
+    settings: Settings
+    log: LandingLog
+    parts: Mapping[str, tuple[PartEntry, ...]]
+    """By stage, the live entries that belong to a source, in order."""
+    shards: tuple[Row, ...]
+    takedowns: tuple[Row, ...]
+    published: Published | None
+
+
+def read_state(root: Root, settings: Settings) -> RootState:
+    """Read the landing log, manifests, shard index, takedowns and dataset.json of a root."""
+    return RootState(
+        root=root,
+        settings=settings,
+        log=read_log(root),
+        parts={stage: tuple(live_parts(root, stage)) for stage in STAGES},
+        shards=read_shard_index(root).records,
+        takedowns=read_takedown_log(root).records,
+        published=read_published(root),
+    )
+
+
+def live_parts(root: Root, stage: str) -> list[PartEntry]:
+    """Return the live entries of a stage that belong to a source.
+
+    `unique` has entries for whole generations besides: what later ones are compared with.
+    """
+    return [entry for entry in Manifest.load(root, stage).entries() if entry.source]
+
+
+def source_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `sources`."""
+    configured = {source.name: source for source in state.settings.sources}
+    landed = {name for name, _ in [*state.log.landed, *state.log.removed]}
+    totals = {stage: _totals(state.parts[stage]) for stage in STAGES}
+    for name in sorted(configured.keys() | landed):
+        source = configured.get(name)
+        files = [version for (owner, _), version in state.log.landed.items() if owner == name]
+        generations = [item.number for item in state.log.generations if item.of_source(name)]
+        yield {
+            "source": name,
+            "configured": source is not None,
+            "format": source.format if source else None,
+            "profile": source.profile if source else None,
+            "licence": source.licence if source else None,
+            "priority": source.priority if source else None,
+            "files": len(files),
+            "bytes": sum(version.size for version in files),
+            "first_generation": min(generations, default=None),
+            "last_generation": max(generations, default=None),
+            "documents": _stayed(totals["documents"].get(name)),
+            "clean_documents": _stayed(totals["clean"].get(name)),
+            "unique_documents": _stayed(totals["unique"].get(name)),
+            "tokens": totals["tokens"].get(name, {}).get("tokens", 0),
+        }
+
+
+def landing_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `landings`."""
+    for generation in state.log.generations:
+        for entry in generation.entries:
+            value = entry.as_dict()
+            value.pop("occurrence", None)
+            yield {"generation": generation.number, **value}
+
+
+def part_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `parts`."""
+    for stage in STAGES:
+        for entry in state.parts[stage]:
+            yield {
+                "stage": stage,
+                "source": entry.source,
+                "generation": entry.generation,
+                "task": entry.task,
+                "part": entry.part,
+                "rows": entry.rows,
+                "data": _name(entry, "data"),
+                "ledger": _name(entry, "ledger"),
+                "bytes": sum(item.size for item in entry.objects.values()),
+                "fingerprint": entry.fingerprint,
+            }
+
+
+def span_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `file_spans`."""
+    for entry in state.parts["documents"]:
+        for span in entry.files:
+            yield {
+                "source": entry.source,
+                "part": entry.part,
+                "file_id": span.file_id,
+                "landed_path": span.landed_path,
+                "first_ordinal": span.first_ordinal,
+                "records": span.records,
+                "rows": span.rows,
+            }
+
+
+def statistic_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `stage_statistics`."""
+    for stage in STAGES:
+        counts: Counter[tuple[str, int, str, str | None]] = Counter()
+        for entry in state.parts[stage]:
+            for decision in DECISIONS:
+                found = entry.statistics.get(decision, 0)
+                rules = found if isinstance(found, dict) else {None: found}
+                for rule, count in rules.items():
+                    counts[entry.source, entry.generation, decision, rule] += count
+        for key in sorted(counts, key=lambda item: (*item[:3], item[3] or "")):
+            if counts[key]:
+                names = ("source", "generation", "decision", "rule")
+                row = dict(zip(names, key, strict=True))
+                yield {"stage": stage, **row, "documents": counts[key]}
+
+
+def shard_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `shards`."""
+    last = state.published.file.snapshot.seq if state.published else 0
+    same = ("seq", "shard", "source", "generation", "stratum", "split", "size", "dtype")
+    for record in state.shards:
+        yield {
+            **{name: record[name] for name in (*same, "max_id", "sha256")},
+            "first_document": record["from"],
+            "end_document": record["to"],
+            "documents": record["n_docs"],
+            "tokens": record["n_tokens"],
+            "published": record["seq"] <= last,
+        }
+
+
+def plan_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `plans`."""
+    published = state.published
+    for number, plan_id in enumerate(published.file.plans if published else (), start=1):
+        plan = open_plan(state.root, plan_id)
+        record = plan.record
+        yield {
+            "number": number,
+            "plan_id": plan_id,
+            "current": published is not None and plan_id == published.file.plan,
+            "generation": record["generation"],
+            "snapshot_seq": record["snapshot"]["seq"],
+            "sequence_length": plan.sequence_length,
+            "instances": plan.num_instances,
+            "tokens": plan.num_instances * plan.sequence_length,
+            "seed": plan.seed,
+            "packing": record["packing"],
+            "plan_order": record["order"],
+            "dtype": record["dtype"],
+            "tokenizer_sha256": record["tokenizer_sha256"],
+            "parent": record["parent"],
+        }
+
+
+def plan_source_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `plan_sources`."""
+    for plan_id in state.published.file.plans if state.published else ():
+        plan = open_plan(state.root, plan_id)
+        by_source: dict[str, Counter[str]] = defaultdict(Counter)
+        for record in plan.shards:
+            counts = by_source[record["source"]]
+            counts["shards"] += 1
+            counts["documents"] += record["n_docs"]
+            counts["shard_tokens"] += record["n_tokens"]
+            counts["instances"] += record["n_tokens"] // plan.sequence_length
+        for source, counts in sorted(by_source.items()):
+            tokens = counts["instances"] * plan.sequence_length
+            share = counts["instances"] / plan.num_instances
+            yield {
+                "plan_id": plan_id,
+                "source": source,
+                **counts,
+                "tokens": tokens,
+                "target_share": None,
+                "planned_share": share,
+                # One epoch of a shuffled plan is every instance once: what was planned is drawn.
+                "realised_share": share,
+                "epochs": tokens / counts["shard_tokens"] if counts["shard_tokens"] else 0.0,
+            }
+
+
+def takedown_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `takedowns`."""
+    published = state.published.file.takedown if state.published else None
+    for record in state.takedowns:
+        for document in record["documents"]:
+            spans = document["spans"] or [(None, None, None)]
+            for shard, start, end in spans:
+                yield {
+                    "seq": record["seq"],
+                    "op": record["op"],
+                    "generation": record["generation"],
+                    "reason": record["reason"],
+                    "doc_id": document["doc_id"],
+                    "shard": shard,
+                    "start_token": start,
+                    "end_token": end,
+                    "published": published is not None and record["seq"] <= published.seq,
+                }
+
+
+def _totals(entries: Iterable[PartEntry]) -> dict[str, dict[str, Any]]:
+    totals: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        totals[entry.source] = add_statistics(totals.get(entry.source, {}), entry.statistics)
+    return totals
+
+
+def _stayed(counts: dict[str, Any] | None) -> int:
+    return counts["kept"] + counts["modified"] if counts else 0
+
+
+def _name(entry: PartEntry, role: str) -> str | None:
+    return entry.objects[role].name if role in entry.objects else None

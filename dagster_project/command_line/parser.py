@@ -1,0 +1,101 @@
+"""The arguments of `olmo-data`."""
+
+from __future__ import annotations
+
+import argparse
+
+from dagster_project.environment import CONFIG_VARIABLE, default_config
+
+UNTIL = ("documents", "clean", "unique", "tokens", "shards", "dataset")
+"""Stages a run can be told to stop after, in order."""
+DEFAULT_PORT = 3000
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser; every command sets `module`, the module that executes it."""
+    parser = argparse.ArgumentParser(
+        prog="olmo-data", description="From landed files to reproducible training batches."
+    )
+    parser.add_argument(
+        "--traceback", action="store_true", help="show where an error came from, for a bug report"
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_run(commands)
+    _add_sources(commands)
+    _add_explain(commands)
+    _add_query(commands)
+    _add_upkeep(commands)
+    _add_ui(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # noqa: SLF001 (argparse has no public name for it)
+
+
+def _add(
+    commands: _Commands[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text)
+    command.set_defaults(module=f"dagster_project.command_line.{name}")
+    command.add_argument(
+        "--config",
+        default=default_config(),
+        help=f"configuration file (default: {CONFIG_VARIABLE}, or the demo's)",
+    )
+    command.add_argument("--root", help="another root than the configuration's")
+    return command
+
+
+def _add_demo(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "demo", "Build the embedded corpora and make a data set of them.")
+    command.add_argument("--processes", type=_positive, help="worker processes")
+
+
+def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "run", "Land what is new and bring every stage up to date.")
+    command.add_argument(
+        "--source", action="append", metavar="NAME", help="only this source; may be repeated"
+    )
+    command.add_argument(
+        "--until", choices=UNTIL, default=UNTIL[-1], help="last stage (default: dataset)"
+    )
+    command.add_argument("--processes", type=_positive, help="worker processes")
+
+
+def _add_sources(commands: _Commands[argparse.ArgumentParser]) -> None:
+    _add(commands, "sources", "Show what is configured, landed and waiting.")
+
+
+def _add_explain(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "explain", "Show what happened to one document, stage by stage.")
+    command.add_argument("doc_id", help="32 hexadecimal digits")
+    command.add_argument("--text", action="store_true", help="show the beginning of its texts")
+    command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_query(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "query", "Ask the catalog a question in SQL (DuckDB, read-only).")
+    command.add_argument("sql", help="one statement; `SHOW TABLES` lists what there is")
+    command.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    command.add_argument("--memory-mb", type=_positive, default=1024, help="default: 1024")
+    command.add_argument("--timeout-s", type=_positive, default=300, help="default: 300")
+    command.add_argument("--max-rows", type=_positive, default=10_000, help="default: 10000")
+
+
+def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
+    _add(commands, "verify", "Check everything in the root against its records.")
+    command = _add(commands, "gc", "List what nothing refers to; --delete removes it.")
+    command.add_argument("--delete", action="store_true", help="delete it; without, only list it")
+
+
+def _add_ui(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "ui", "Open the Dagster web UI on this machine.")
+    command.add_argument("--port", type=_positive, default=DEFAULT_PORT)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number

@@ -1,0 +1,126 @@
+"""The table at the end of a run: what every stage kept and lost, and where everything lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from assets.catalog.place import catalog_path
+from assets.catalog.rows import live_parts
+from assets.data_platform import OpenPlatform
+from assets.root import Root
+from assets.stage import add_statistics
+from dagster_project.command_line.parser import DEFAULT_PORT, UNTIL
+from dagster_project.command_line.terminal import format_table
+
+STAGES = ("documents", "clean", "unique", "tokens")
+STEP_EXAMPLE = "--step 0 --global-batch-size 8"
+
+
+def summary(platform: OpenPlatform, *, until: str) -> str:
+    """Return the closing text of a run whose last stage is `until`."""
+    stages = [stage for stage in STAGES if UNTIL.index(stage) <= UNTIL.index(until)]
+    counts = {stage: statistics_by_source(platform.root, stage) for stage in stages}
+    parts = [
+        "\nWhat each stage did with every source\n" + format_table(stage_table(counts)),
+        "\nWhy documents were lost\n" + format_table(rule_table(counts)),
+    ]
+    if counts.get("tokens"):
+        parts.append("\nTokens\n" + format_table(token_table(counts["tokens"])))
+    parts.append("\n" + _places(platform))
+    return "\n".join(parts)
+
+
+def statistics_by_source(root: Root, stage: str) -> dict[str, dict[str, Any]]:
+    """Return the summed statistics of a stage's live entries for each source."""
+    totals: dict[str, dict[str, Any]] = {}
+    for entry in live_parts(root, stage):
+        totals[entry.source] = add_statistics(totals.get(entry.source, {}), entry.statistics)
+    return totals
+
+
+def stage_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
+    """Return one row per stage and source, with a total for stages of several sources."""
+    rows = []
+    for stage, by_source in counts.items():
+        found = [_stage_row(stage, source, by_source[source]) for source in sorted(by_source)]
+        rows += found
+        if len(found) > 1:
+            total = pd.DataFrame(found).sum(numeric_only=True).to_dict()
+            rows.append({"stage": stage, "source": "(all)", **total})
+    columns = ["stage", "source", "in", "kept", "modified", "dropped", "quarantined"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def rule_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
+    """Return one row per stage, source and rule that lost documents."""
+    rows = [
+        {
+            "stage": stage,
+            "source": source,
+            "decision": decision,
+            "rule": rule,
+            "documents": count,
+            "share": count / by_source[source]["in"],
+        }
+        for stage, by_source in counts.items()
+        for source in sorted(by_source)
+        for decision in ("dropped", "quarantined")
+        for rule, count in by_source[source][decision].items()
+    ]
+    table = pd.DataFrame(
+        rows, columns=["stage", "source", "decision", "rule", "documents", "share"]
+    )
+    table["share"] = [f"{share:.1%}" for share in table["share"]]
+    return table
+
+
+def token_table(tokens: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per source: documents, tokens and what a token is worth."""
+    table = pd.DataFrame(
+        [
+            {
+                "source": source,
+                "documents": tokens[source]["documents"],
+                "tokens": tokens[source]["tokens"],
+                "bytes": tokens[source]["bytes"],
+                "words": tokens[source]["words"],
+            }
+            for source in sorted(tokens)
+        ]
+    )
+    if len(table) > 1:
+        total = {"source": "(all)", **table.sum(numeric_only=True).to_dict()}
+        table = pd.concat([table, pd.DataFrame([total])], ignore_index=True)
+    table["share"] = [f"{n / max(table['tokens'].iloc[-1], 1):.1%}" for n in table["tokens"]]
+    table["bytes/token"] = (table["bytes"] / table["tokens"].where(table["tokens"] > 0)).round(2)
+    table["tokens/word"] = (table["tokens"] / table["words"].where(table["words"] > 0)).round(2)
+    return table.drop(columns=["bytes", "words"])
+
+
+def _stage_row(stage: str, source: str, counts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "stage": stage,
+        "source": source,
+        "in": counts["in"],
+        "kept": counts["kept"],
+        "modified": counts["modified"],
+        "dropped": sum(counts["dropped"].values()),
+        "quarantined": sum(counts["quarantined"].values()),
+    }
+
+
+def _places(platform: OpenPlatform) -> str:
+    root = platform.root
+    lines = [f"Root      {root.url}"]
+    if root.storage.size("dataset/dataset.json") is not None:
+        dataset = f"{root.url}/dataset"
+        lines += [
+            f"Data set  {dataset}",
+            f"Catalog   {catalog_path(root)}",
+            f'Ask       olmo-data query "SELECT * FROM source_token_statistics" --root {root.url}',
+            f"A batch   python -m olmo_loader inspect {dataset} {STEP_EXAMPLE} --text",
+        ]
+    lines.append(f"Web UI    olmo-data ui    (http://127.0.0.1:{DEFAULT_PORT})")
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""Print to a terminal: texts and ids of landed files must not be able to steer it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+_LAYOUT = {"\n", "\t"}
+# Cc: control, Cf: format (bidirectional overrides among them), Cs: surrogates, Co: private use,
+# Zl, Zp: line and paragraph separators.
+_UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def escape(text: str, *, one_line: bool = False) -> str:
+    """Return `text` with every character that could steer a terminal shown as `\\xNN`.
+
+    Line feeds and tabs stay, unless `one_line`.
+    """
+    allowed = set() if one_line else _LAYOUT
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in allowed or unicodedata.category(char) not in _UNSAFE else _shown(char)
+        for char in text
+    )
+
+
+def say(text: str = "") -> None:
+    """Print lines to standard output, escaped."""
+    sys.stdout.write(escape(text) + "\n")
+
+
+def complain(message: str) -> None:
+    """Print an error to standard error, escaped."""
+    sys.stdout.flush()
+    sys.stderr.write(f"olmo-data: {escape(message)}\n")
+    sys.stderr.flush()
+
+
+def format_table(table: pd.DataFrame) -> str:
+    """Return a table as aligned text: numbers with thousands separators, nothing left out."""
+    shown = pd.DataFrame({name: [_cell(value) for value in table[name]] for name in table.columns})
+    numeric = {name for name in table.columns if pd.api.types.is_numeric_dtype(table[name])}
+    widths = {
+        name: max([len(str(name)), *(len(cell) for cell in shown[name])]) for name in shown.columns
+    }
+    lines = [_line([str(name) for name in shown.columns], widths, numeric)]
+    lines += [_line(row, widths, numeric) for row in shown.itertuples(index=False)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def show_progress() -> logging.Handler:
+    """Print what the stages log, one line each, and return the handler that does."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(_OneLine())
+    logger = logging.getLogger("assets")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    logger.propagate = False
+    return handler
+
+
+class _OneLine(logging.Formatter):
+    """A log record as one escaped line, with its level if that is a warning or worse."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
+        return "  " + level + escape(record.getMessage(), one_line=True)
+
+
+def _line(cells: Sequence[Any], widths: dict[Any, int], numeric: set[Any]) -> str:
+    return "  ".join(
+        str(cell).rjust(width) if name in numeric else str(cell).ljust(width)
+        for cell, (name, width) in zip(cells, widths.items(), strict=True)
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and value != value):  # noqa: PLR0124
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,d}"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return escape(str(value), one_line=True)
+
+
+def _shown(char: str) -> str:
+    code = ord(char)
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
