@@ -8,7 +8,7 @@ import pytest
 from assets.errors import IntegrityError
 from assets.ordering import shard_checks
 from assets.ordering.published import read_shard_index
-from assets.ordering.shard_checks import check_shard_bytes, check_shard_sizes
+from assets.ordering.shard_checks import check_shard_bytes, check_shard_sizes, check_shards
 from tests.assets.ordering.small_data_set import SmallDataSet
 
 SUFFIXES = (".npy", ".meta.json", ".crc", ".docs.npy", ".csv.gz")
@@ -32,8 +32,8 @@ def test_a_whole_shard_passes_and_its_bytes_are_counted(small: SmallDataSet) -> 
 
 
 def test_chunks_do_not_matter(small: SmallDataSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    for size in (2, 6, 10, 12, 64, 106):
-        monkeypatch.setattr(shard_checks, "CHUNK_BYTES", size)
+    for size in (1, 3, 5, 6, 32, 53):
+        monkeypatch.setattr(shard_checks, "CHUNK_TOKENS", size)
         check_shard_bytes(small.dataset, record(small))
 
 
@@ -52,28 +52,47 @@ def test_a_flipped_byte_anywhere_is_named(small: SmallDataSet, suffix: str, plac
 def test_a_short_or_missing_file_is_found_without_reading(small: SmallDataSet, suffix: str) -> None:
     path = small.path(record(small)["shard"], suffix)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(IntegrityError, match=rf"{path.name} has .* bytes, the shard index says"):
+    with pytest.raises(IntegrityError, match=rf"{path.name}: .* bytes, the shard index says"):
         check_shard_sizes(small.dataset, record(small))
     path.unlink()
-    with pytest.raises(IntegrityError, match=rf"{path.name} is missing"):
+    with pytest.raises(IntegrityError, match=rf"{path.name}: missing"):
         check_shard_sizes(small.dataset, record(small))
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("n_docs", 3),
-        ("source", "books"),
-        ("max_id", 9),
-        ("tokenizer_sha256", "00"),
-        ("dtype", "u1"),
-    ],
+    ("field", "value"), [("source", "books"), ("max_id", 9), ("tokenizer_sha256", "00")]
 )
 def test_an_index_that_says_something_else_is_named(
     small: SmallDataSet, field: str, value: object
 ) -> None:
-    with pytest.raises(IntegrityError, match=f"{field} is .*, the shard index says {value}"):
-        check_shard_sizes(small.dataset, {**record(small), field: value})
+    with pytest.raises(IntegrityError, match=f"differs from the index in {field}"):
+        check_shard_bytes(small.dataset, {**record(small), field: value})
+
+
+@pytest.mark.parametrize("read_after", [0, 1, 2])
+def test_new_shards_are_read_and_older_ones_compared(
+    small: SmallDataSet, read_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_checks, "POOL_BYTES", 0)
+    small.add_shard("books", [8])
+    records = read_shard_index(small.root).records
+    found = check_shards(small.dataset, records, read_after=read_after, processes=2)
+    assert (found["shards_read"], found["shards_compared"]) == (2 - read_after, read_after)
+    assert found["bytes_read"] + found["bytes_compared"] == sum(
+        check_shard_sizes(small.dataset, item) for item in records
+    )
+
+
+def test_the_first_wrong_shard_is_named_and_all_are_counted(small: SmallDataSet) -> None:
+    books = small.add_shard("books", [8])
+    for shard in (books, record(small)["shard"]):
+        data = bytearray(small.path(shard).read_bytes())
+        data[2] ^= 1
+        small.path(shard).write_bytes(data)
+    records = read_shard_index(small.root).records
+    with pytest.raises(IntegrityError, match=rf"{books}: damaged .*\(1 more shards are wrong\)"):
+        check_shards(small.dataset, records, read_after=0, processes=1)
+    check_shards(small.dataset, records, read_after=2, processes=1)
 
 
 def test_a_document_that_goes_on_in_the_next_shard_passes(tmp_path: Path) -> None:
