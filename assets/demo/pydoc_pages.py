@@ -77,7 +77,9 @@ def render(name: str) -> str | None:
             page = renderer.page(pydoc.describe(module), renderer.document(module, name))
         except (Exception, SystemExit):  # noqa: BLE001 (a module may fail in any way; it is left out)
             return None
-    page = _ADDRESS.sub("", page).replace(sys.base_prefix.rstrip("/") + "/", "/usr/")
+    page = _ADDRESS.sub("", page)
+    if len(sys.base_prefix) > len("/usr"):
+        page = page.replace(sys.base_prefix, "/usr")
     # Text that is not Unicode (lone surrogates in codec tables) has no place in a page.
     page = page.encode("utf-8", "replace").decode()
     return page if len(page) <= MAX_PAGE_CHARACTERS else None

@@ -156,7 +156,9 @@ def test_every_line_that_is_not_blank_gives_one_record_in_order(lines: list[byte
 
 @given(
     st.recursive(
-        st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+        st.none() | st.text(max_size=3),
+        lambda x: st.lists(x) | st.dictionaries(st.text(max_size=2), x),
+        max_leaves=12,
     )
 )
 def test_depth_is_that_of_a_plain_recursion(value: object) -> None:
