@@ -120,5 +120,6 @@ def document_order(num_documents: int, *, seed: int, group: str, generation: int
     Every group and generation has a permutation of its own, which later landings do not touch.
     """
     key = hashlib.sha256(f"{seed}\0{group}\0{generation}".encode()).digest()
-    generator = np.random.Generator(np.random.PCG64(int.from_bytes(key, "big")))
-    return generator.permutation(num_documents)
+    # Sorting raw draws, because numpy promises the draws of PCG64 for ever, but not its shuffles.
+    draws = np.random.PCG64(int.from_bytes(key, "big")).random_raw(num_documents)
+    return np.argsort(draws, kind="stable")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
@@ -23,6 +25,7 @@ from assets.sources.landing_log import LandingEntry, LandingLog
 from assets.sources.tasks import expected_tasks
 
 EOS = "<eos>"
+Landed = Mapping[tuple[str, str], Sequence[str | None]]
 
 
 def word_tokenizer(folder: Path, words: str = "a b c d e f g", *, first: int = 0) -> Path:
@@ -72,7 +75,7 @@ class KeptRoot:
             base_dir=str(self.folder),
         )
 
-    def land(self, files: dict[tuple[str, str], list[str | None]], *, unique: bool = True) -> None:
+    def land(self, files: Landed, *, unique: bool = True) -> None:
         """Land files {(source, path): texts}; a None was dropped as a duplicate."""
         entries = [
             LandingEntry(
@@ -95,9 +98,10 @@ class KeptRoot:
                 commit(self.root, "unique", [kept])
 
     def _parts(
-        self, source: str, number: int, task: str, files: dict[str, list[str | None]]
+        self, source: str, number: int, task: str, files: dict[str, Sequence[str | None]]
     ) -> tuple[PartEntry, PartEntry]:
-        rows, spans = [], []
+        rows: list[dict[str, Any]] = []
+        spans = []
         part = f"{task}-000"
         versions = {v.path: v for v in self.log.generation(number).of_source(source)}
         for path, texts in sorted(files.items()):

@@ -116,8 +116,8 @@ def demo_texts() -> list[str]:
         "    x\n\n\t y",
     ]
     for pattern in ("docs/**/*.rst", "multilingual/**/*.html", "books/**/*.txt"):
-        for path in sorted(demo.glob(pattern))[:3]:
-            texts.append(path.read_text(encoding="utf-8", errors="replace")[:40_000])
+        paths = sorted(demo.glob(pattern))[:3]
+        texts += [path.read_text(encoding="utf-8", errors="replace")[:40_000] for path in paths]
     for path in sorted(demo.glob("qa/**/*.jsonl.gz"))[:1]:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             texts += [str(json.loads(next(file))) for _ in range(20)]

@@ -159,4 +159,4 @@ def test_special_tokens_are_escaped_and_longest_first():
         tokenizer.to_str().encode(), eos_token="<|e|>", pad_token=None, where="x"
     )
     assert loaded.special_tokens == ("<|e|>x", "<|e|>")
-    assert re.findall(loaded.special_pattern, "a<|e|>xb<|e|>e") == ["<|e|>x", "<|e|>"]
+    assert re.findall(loaded.special_pattern or "", "a<|e|>xb<|e|>e") == ["<|e|>x", "<|e|>"]

@@ -1,4 +1,4 @@
-"""The stage `tokens`: rows, ledger, statistics and vocabulary of each part, and when it is redone."""
+"""The stage `tokens`: rows, ledger, statistics, vocabulary, and when a part is redone."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from hypothesis import given, strategies as st
 from tokenizers import Tokenizer
@@ -28,7 +29,7 @@ def train(texts=TEXTS, vocab_size=400):
 
 
 def test_two_processes_with_other_threads_and_hash_seeds_train_the_same_bytes():
-    checkout = os.getcwd()
+    checkout = str(Path.cwd())
     found = set()
     for threads, seed in (("1", "1"), ("4", "2")):
         environment = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": seed}
