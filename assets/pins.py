@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from assets.cleaning import clean
+from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
 from assets.root import Root
@@ -25,8 +27,10 @@ from assets.settings.schema import (
     ShardingSettings,
     SourceSettings,
 )
+from assets.sharding import shard_task
 from assets.sources import tasks as source_tasks
 from assets.stage import add_statistics
+from assets.tokenizing import tokens
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile
 from olmo_loader.errors import LoaderError
 
@@ -66,6 +70,8 @@ def pinned_settings(settings: Settings) -> dict[str, Any]:
     for source in settings.sources:
         for name in SOURCE_FIELDS:
             pins |= _flat(f"sources[{source.name}].{name}", getattr(source, name))
+        # Which languages are kept does not depend on the order in which they are named.
+        pins[f"sources[{source.name}].languages"] = sorted(set(source.languages))
     pins |= _flat("cleaning", settings.cleaning)
     pins |= _flat("dedup", settings.dedup)
     pins |= _flat("sharding", settings.sharding)
@@ -76,7 +82,14 @@ def pinned_settings(settings: Settings) -> dict[str, Any]:
 
 def code_versions() -> dict[str, int]:
     """Return the code version of each stage: raised by hand when it makes other bytes."""
-    return {"documents": source_tasks.CODE_VERSION}
+    return {
+        "documents": source_tasks.CODE_VERSION,
+        "clean": clean.CODE_VERSION,
+        "signatures": signatures.CODE_VERSION,
+        "unique": unique.CODE_VERSION,
+        "tokens": tokens.CODE_VERSION,
+        "shards": shard_task.CODE_VERSION,
+    }
 
 
 def pins_to_publish(
@@ -228,7 +241,9 @@ def _stage_of(key: str) -> str:
     if found is not None:
         return SOURCE_FIELDS[found["field"]]
     section, _, rest = key.partition(".")
-    return rest.partition(".")[0] if section == "code" else _SECTIONS[section]
+    if section != "code":
+        return _SECTIONS[section]
+    return "unique" if rest == "signatures" else rest
 
 
 def _cost(root: Root, changed: Iterable[str]) -> list[str]:

@@ -79,6 +79,7 @@ def test_a_setting_that_decides_a_byte_is_pinned(changes: dict[str, Any], keys: 
         {"sources": source(paths=("elsewhere/*",))},
         {"sources": (WIKI, SourceSettings(name="books", paths=("b",), format="text"))},
         {"root": "other"},
+        {"sources": source(languages=("any", "any"))},
     ],
 )
 def test_what_decides_no_byte_is_free(changes: dict[str, Any]) -> None:
