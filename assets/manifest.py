@@ -149,6 +149,16 @@ class Manifest:
         return hashed.hexdigest()
 
 
+def list_segments(root: Root, stage: str) -> list[ObjectRef]:
+    """Return the segments that the manifest of `stage` is made of, oldest first.
+
+    Raises:
+        IntegrityError: the manifest is damaged.
+    """
+    listed, _ = _read_listing(root, stage)
+    return listed
+
+
 def commit(root: Root, stage: str, entries: Iterable[PartEntry]) -> None:
     """Commit entries in one step: all of them become live, or none.
 
