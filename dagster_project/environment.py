@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 CONFIG_VARIABLE = "OLMO_DATA_CONFIG"
 HOME_VARIABLE = "DAGSTER_HOME"
 DEFAULT_CONFIG = CHECKOUT / "configs" / "demo.yaml"
-DEMO_CORPORA = CHECKOUT / "data" / "corpora"
+DEMO_CORPORA = CHECKOUT / "data" / "demo-corpora"
 """Where the demo's corpora are built; `configs/demo.yaml` names the same folder."""
 
 

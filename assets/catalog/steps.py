@@ -95,12 +95,11 @@ class StepFinder:
             yield from self._instance(plan, first + offset, global_index)
 
     def document_steps(
-        self, doc_id: bytes, spans: list[tuple[str, int, int]], plan_id: str | None = None
+        self, spans: list[tuple[str, int, int]], plan_id: str | None = None
     ) -> Iterator[DocumentStep]:
         """Yield the instances of epoch 0 that read a document's spans, by position.
 
         Args:
-            doc_id: 16 bytes, for the errors of callers only.
             spans: (shard, start, end) of the document.
             plan_id: the current plan if None.
         """

@@ -14,6 +14,7 @@ from dagster_project.command_line.parser import UNTIL
 from dagster_project.command_line.runs import Outcome, Runner
 from dagster_project.command_line.summary import summary
 from dagster_project.command_line.terminal import complain, say, show_progress
+from dagster_project.environment import default_config
 from dagster_project.jobs import DATASET_JOB, SOURCES_JOB
 
 ASSETS = {
@@ -42,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
         runner = Runner(instance, platform, arguments)
         outcome = _run_stages(runner, arguments)
     changed = outcome.tasks_done > 0 or _state(platform) != before
-    say(summary(platform, until=arguments.until))
+    say(summary(platform, until=arguments.until, options=_options(arguments)))
     took = f"{time.monotonic() - started:.1f} s"
     if outcome.problems:
         for problem in outcome.problems:
@@ -72,6 +73,12 @@ def _each_source(runner: Runner, assets: list[str], sources: list[str] | None) -
         say(f"Run {SOURCES_JOB}: {', '.join(assets)} of {', '.join(keys or ['all sources'])}")
         outcome = outcome + runner.run(SOURCES_JOB, assets, sources=keys)
     return outcome
+
+
+def _options(arguments: argparse.Namespace) -> str:
+    """Return the options with which other commands look at the same root."""
+    config = "" if arguments.config == default_config() else f" --config {arguments.config}"
+    return config + (f" --root {arguments.root}" if arguments.root else "")
 
 
 def _state(platform: OpenPlatform) -> tuple[int, str | None]:

@@ -15,11 +15,18 @@ from dagster_project.command_line.parser import DEFAULT_PORT, UNTIL
 from dagster_project.command_line.terminal import format_table
 
 STAGES = ("documents", "clean", "unique", "tokens")
+QUESTION = '"SELECT * FROM source_token_statistics"'
 STEP_EXAMPLE = "--step 0 --global-batch-size 8"
 
 
-def summary(platform: OpenPlatform, *, until: str) -> str:
-    """Return the closing text of a run whose last stage is `until`."""
+def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
+    """Return the closing text of a run.
+
+    Args:
+        platform: what it ran on.
+        until: its last stage.
+        options: what other commands have to be told to mean the same root; may be empty.
+    """
     stages = [stage for stage in STAGES if UNTIL.index(stage) <= UNTIL.index(until)]
     counts = {stage: statistics_by_source(platform.root, stage) for stage in stages}
     parts = [
@@ -28,7 +35,7 @@ def summary(platform: OpenPlatform, *, until: str) -> str:
     ]
     if counts.get("tokens"):
         parts.append("\nTokens\n" + format_table(token_table(counts["tokens"])))
-    parts.append("\n" + _places(platform))
+    parts.append("\n" + _places(platform, options))
     return "\n".join(parts)
 
 
@@ -111,7 +118,7 @@ def _stage_row(stage: str, source: str, counts: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _places(platform: OpenPlatform) -> str:
+def _places(platform: OpenPlatform, options: str) -> str:
     root = platform.root
     lines = [f"Root      {root.url}"]
     if root.storage.size("dataset/dataset.json") is not None:
@@ -119,8 +126,8 @@ def _places(platform: OpenPlatform) -> str:
         lines += [
             f"Data set  {dataset}",
             f"Catalog   {catalog_path(root)}",
-            f'Ask       olmo-data query "SELECT * FROM source_token_statistics" --root {root.url}',
+            f"Ask       olmo-data query{options} {QUESTION}",
             f"A batch   python -m olmo_loader inspect {dataset} {STEP_EXAMPLE} --text",
         ]
-    lines.append(f"Web UI    olmo-data ui    (http://127.0.0.1:{DEFAULT_PORT})")
+    lines.append(f"Web UI    olmo-data ui{options}    (http://127.0.0.1:{DEFAULT_PORT})")
     return "\n".join(lines)
