@@ -1,0 +1,108 @@
+"""The example trains for real: stopped and resumed it is the same run to the last bit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.olmo_loader.small_data import make_small
+from tests.shared_data import CHECKOUT
+
+EXAMPLE = CHECKOUT / "examples/train_tiny.py"
+STEPS, STOP = 12, 5
+
+
+def run_example(
+    dataset: Path, work_dir: Path, ranks: int, *options: str
+) -> list[list[dict[str, Any]]]:
+    """Run it and return each rank's log."""
+    launcher = [sys.executable]
+    if ranks > 1:
+        launcher += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    arguments = [str(EXAMPLE), str(dataset), "--work-dir", str(work_dir), "--steps", str(STEPS)]
+    done = subprocess.run(
+        [*launcher, *arguments, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=CHECKOUT,
+        env={"PYTHONPATH": str(CHECKOUT), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    logs = [work_dir / f"rank{rank}.jsonl" for rank in range(ranks)]
+    return [[json.loads(line) for line in log.read_text().splitlines()] for log in logs]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("tiny") / "dataset"
+    data = make_small(folder, docs=20)
+    data.take_down([(data.records[0]["shard"], 3, 40)])
+    data.publish()
+    return folder
+
+
+@pytest.mark.slow
+def test_stopped_and_resumed_is_the_same_run_and_ranks_read_the_same(dataset, tmp_path):
+    whole: dict[int, list[list[dict[str, Any]]]] = {}
+    for ranks in (1, 2):
+        whole[ranks] = run_example(dataset, tmp_path / f"whole{ranks}", ranks)
+        parts = tmp_path / f"parts{ranks}"
+        stopped = run_example(dataset, parts, ranks, "--stop-at", str(STOP))
+        assert [len(log) for log in stopped] == [STOP] * ranks
+        assert run_example(dataset, parts, ranks, "--resume") == whole[ranks]
+    single, double = whole[1][0], whole[2]
+    assert [line["step"] for line in single] == list(range(STEPS))
+    assert single[-1]["epoch"] > 0  # the end of an epoch lies inside
+    assert single[-1]["loss"] < single[0]["loss"]
+    for step, line in enumerate(single):
+        assert set(line["indices"]) == {i for log in double for i in log[step]["indices"]}
+        assert double[0][step]["loss"] == double[1][step]["loss"]
+        assert line["loss"] == pytest.approx(double[0][step]["loss"], rel=1e-3)
+
+
+def load_example() -> Any:
+    spec = util.spec_from_file_location("train_tiny", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_documents_do_not_see_each_other():
+    example = load_example()
+    torch.manual_seed(0)
+    model = example.TinyTransformer(50, 8, width=16, layers=2, heads=2)
+    doc_lens = torch.tensor([[3, 5, 0], [2, 2, 4]], dtype=torch.int32)
+    documents = example.document_numbers(doc_lens)
+    assert documents.tolist() == [[0, 0, 0, 1, 1, 1, 1, 1], [0, 0, 1, 1, 2, 2, 2, 2]]
+    places = example.positions_in_document(documents)
+    assert places.tolist() == [[0, 1, 2, 0, 1, 2, 3, 4], [0, 1, 0, 1, 0, 1, 2, 3]]
+    ids = torch.arange(16).view(2, 8)
+    changed = ids.clone()
+    changed[0, :3] = 40
+    before, after = model(ids, documents), model(changed, documents)
+    assert torch.equal(before[0, 3:], after[0, 3:])
+    assert not torch.equal(before[0, :3], after[0, :3])
+    assert torch.equal(before[1], after[1])
+
+
+def test_no_label_crosses_a_boundary_or_a_mask():
+    example = load_example()
+    documents = torch.tensor([[0, 0, 1, 1, 1, 2]])
+    ids = torch.tensor([[5, 6, 7, 8, 9, 10]])
+    mask = torch.tensor([[True, True, True, True, False, True]])
+    labels = example.labels_of({"input_ids": ids, "label_mask": mask}, documents)
+    assert labels.tolist() == [[6, -100, 8, -100, -100, -100]]
+    assert example.labels_of({"input_ids": ids}, documents).tolist() == [
+        [6, -100, 8, 9, -100, -100]
+    ]
