@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.assets.ordering.grown_corpus import GrownCorpus
+from tests.assets.ordering.grown_corpus import GrownCorpus, first_generation
 
 
 @pytest.fixture(scope="session")
 def _first_generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrownCorpus]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OLMO_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield GrownCorpus.make(tmp_path_factory.mktemp("grown"))
+    yield from first_generation(tmp_path_factory)
 
 
 @pytest.fixture

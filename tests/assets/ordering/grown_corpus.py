@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from assets.cleaning.clean import materialize_clean
 from assets.dedup.unique import materialize_unique
@@ -75,3 +78,10 @@ class GrownCorpus:
         """Return every object of the root, by name."""
         storage = self.root.storage
         return {name: storage.read(name) for name, _ in storage.list(prefix)}
+
+
+def first_generation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrownCorpus]:
+    """Yield a corpus whose first generation is cut, for a fixture of a whole session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OLMO_DATA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield GrownCorpus.make(tmp_path_factory.mktemp("grown"))
