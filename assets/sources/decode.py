@@ -1,36 +1,26 @@
 """Decode landed files into `documents/` parts and their ledger, one task at a time.
 
 A task reads its files in path order and record by record. What is held in memory is one batch of
-records (`BATCH_BYTES` of text and one more record), the row group being written and the longest
-record, whatever the size of the files. Finished parts wait in a workspace on the local disk and are
-published only when every file turned out to be what landed.
+records, the row group being written and one record, whatever the size of the files: less than
+300 MB above the imports even where every record is as long as is read and full of wide characters.
+Finished parts wait in a workspace on the local disk and are published only when every file turned
+out to be what landed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import msgspec
-import pyarrow as pa
-
-from assets.document import DOCUMENTS, LEDGER, detail, doc_id
-from assets.manifest import FileSpan, PartEntry
-from assets.parquet_files import ParquetFile
+from assets.manifest import PartEntry
 from assets.root import Root, file_sha256
+from assets.sources.document_parts import Part, TaskWriter
 from assets.sources.formats.read import read_records
-from assets.sources.formats.record import RULES, Found, Lost, Record
+from assets.sources.formats.record import Lost, Record
 from assets.sources.landing_log import FileVersion
 from assets.sources.tasks import STAGE, DecodeTask
-
-PART_BYTES = 256 << 20
-"""UTF-8 bytes of text after which a task starts its next part."""
-BATCH_BYTES = 4 << 20
-BATCH_RECORDS = 8192
 
 
 def decode_task(payload: DecodeTask) -> list[PartEntry]:
@@ -85,145 +75,24 @@ class HashingFile:
         return self._hash.hexdigest()
 
 
-@dataclass(kw_only=True, slots=True)
-class _Rows:
-    """Rows on their way into a part: one list per column, in the order of the schemas."""
-
-    documents: list[tuple[Any, ...]] = field(default_factory=list)
-    ledger: list[tuple[Any, ...]] = field(default_factory=list)
-    num_bytes: int = 0
-
-
-class _Part:
-    """One part in the making."""
-
-    def __init__(self, name: str, source: str, folder: Path) -> None:
-        self.name = name
-        self.source = source
-        self.data_path = folder / f"{name}.parquet"
-        self.ledger_path = folder / f"{name}.ledger.parquet"
-        self.spans: list[FileSpan] = []
-        self.num_rows = 0
-        self.num_characters = 0
-        self.num_bytes = 0
-        self.decisions: Counter[str] = Counter()
-        self.rules: dict[str, Counter[str]] = {"dropped": Counter(), "quarantined": Counter()}
-        self._data = ParquetFile(self.data_path, DOCUMENTS)
-        self._ledger = ParquetFile(self.ledger_path, LEDGER)
-        self._rows = _Rows()
-
-    def add(self, version: FileVersion, file: bytes, ordinal: int, record: Record) -> None:
-        """Append one record of a file: a documents row and a ledger row, or a ledger row only."""
-        identity = doc_id(file, ordinal)
-        if isinstance(record, Found):
-            self._add_document(identity, version.path, record)
-        else:
-            self._add_lost(identity, version.path, record)
-        rows = self._rows
-        if rows.num_bytes >= BATCH_BYTES or len(rows.ledger) >= BATCH_RECORDS:
-            self._flush()
-
-    def _add_document(self, identity: bytes, landed_path: str, record: Found) -> None:
-        text = record.text.encode()
-        metadata = record.metadata
-        row = (
-            identity,
-            record.user_id,
-            self.source,
-            self.name,
-            self.num_rows,
-            record.url,
-            landed_path,
-            record.position,
-            text,
-            record.content_type,
-            record.fetched_at,
-            hashlib.sha256(text).digest(),
-            len(text),
-            msgspec.json.encode(metadata, order="sorted").decode() if metadata else None,
-        )
-        self._rows.documents.append(row)
-        self._rows.ledger.append(self._ledger_row(identity, self.num_rows, "kept"))
-        self._rows.num_bytes += len(text) + len(row[-1] or "")
-        self.decisions["kept"] += 1
-        self.num_rows += 1
-        self.num_bytes += len(text)
-        self.num_characters += len(record.text)
-
-    def _add_lost(self, identity: bytes, landed_path: str, record: Lost) -> None:
-        decision = RULES[record.rule].decision
-        reason = record.reason.encode("utf-8", "replace").decode()
-        told = detail(landed_path=landed_path, position=record.position, reason=reason)
-        row = self._ledger_row(identity, None, decision, record.rule, told)
-        self._rows.ledger.append(row)
-        self.decisions[decision] += 1
-        self.rules[decision][record.rule] += 1
-
-    def _ledger_row(
-        self,
-        identity: bytes,
-        row: int | None,
-        decision: str,
-        rule: str | None = None,
-        told: str | None = None,
-    ) -> tuple[Any, ...]:
-        return (
-            identity, self.source, self.name, row, decision, rule, None, None, None, None, told
-        )  # fmt: skip
-
-    def _flush(self) -> None:
-        rows, self._rows = self._rows, _Rows()
-        self._data.write(_to_batch(rows.documents, DOCUMENTS))
-        self._ledger.write(_to_batch(rows.ledger, LEDGER))
-
-    def close(self) -> None:
-        """Finish both files."""
-        self._flush()
-        self._data.close()
-        self._ledger.close()
-
-    def statistics(self) -> dict[str, Any]:
-        """Return the part's figures; those of a stage are the sums over its parts."""
-        return {
-            "in": self.decisions.total(),
-            "kept": self.decisions["kept"],
-            "modified": 0,
-            "dropped": dict(sorted(self.rules["dropped"].items())),
-            "quarantined": dict(sorted(self.rules["quarantined"].items())),
-            "documents": self.num_rows,
-            "characters": self.num_characters,
-            "bytes": self.num_bytes,
-        }
-
-
-def _decode_files(payload: DecodeTask, lost: dict[str, Lost], folder: Path) -> list[_Part]:
+def _decode_files(payload: DecodeTask, lost: dict[str, Lost], folder: Path) -> list[Part]:
     """Decode all files of a task, those in `lost` as one ledger row each.
 
     Raises:
         _FileChanged: a file holds other bytes than those that landed.
     """
-    parts: list[_Part] = []
-
-    def next_part() -> _Part:
-        part = _Part(f"{payload.task}-{len(parts):03d}", payload.source.name, folder)
-        parts.append(part)
-        return part
-
-    part = next_part()
+    writer = TaskWriter(payload.task, payload.source.name, folder)
     for version in payload.files:
-        file, first, rows_before = version.file_id, 0, part.num_rows
-        ordinal = -1
-        for ordinal, record in enumerate(_records(version, payload, lost.get(version.path))):
-            if part.num_bytes >= PART_BYTES:
-                if ordinal > first:
-                    part.spans.append(_span(version, first, ordinal, part.num_rows - rows_before))
-                part.close()
-                part = next_part()
-                first, rows_before = ordinal, 0
-            part.add(version, file, ordinal, record)
-        part.spans.append(_span(version, first, ordinal + 1, part.num_rows - rows_before))
-    part.close()
-    return parts
+        file, ordinal = version.file_id, 0
+        for record in _records(version, payload, lost.get(version.path)):
+            writer.add(version, file, ordinal, record)
+            ordinal += 1
+            # A record can be large: it must not live while rows are written or the next is read.
+            del record
+            writer.flush_if_full()
+        writer.end_file(version, ordinal)
+    writer.close()
+    return writer.parts
 
 
 def _records(version: FileVersion, payload: DecodeTask, lost: Lost | None) -> Iterator[Record]:
@@ -275,23 +144,7 @@ def _not_opened(version: FileVersion, error: OSError) -> Lost:
     raise error
 
 
-def _span(version: FileVersion, first: int, end: int, rows: int) -> FileSpan:
-    return FileSpan(
-        file_id=version.file_id.hex(),
-        landed_path=version.path,
-        first_ordinal=first,
-        records=end - first,
-        rows=rows,
-    )
-
-
-def _to_batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _publish(root: Root, payload: DecodeTask, part: _Part) -> PartEntry:
+def _publish(root: Root, payload: DecodeTask, part: Part) -> PartEntry:
     name = f"{payload.source.name}/{part.name}-{payload.fingerprint[:16]}.parquet"
     objects = {
         "data": root.publish_file(f"{STAGE}/{name}", part.data_path),

@@ -43,16 +43,22 @@ class Line:
 
 
 def read_jsonl(stream: DecodedStream, fields: JsonFields) -> Iterator[Record]:
-    """Yield a record per non-blank line, then a `Lost` if the stream did not end well."""
+    """Yield a record per line that is not blank."""
     for line in iter_lines(stream):
-        if line.data is None:
-            yield Lost(
-                rule="too_large",
-                position=line.number,
-                reason=f"the line is longer than {MAX_RECORD_BYTES:,d} bytes",
-            )
-        elif line.data and not line.data.isspace():
-            yield parse_line(line.data, line.number, fields)
+        record = _read_line(line, fields)
+        del line
+        if record is not None:
+            yield record
+        del record
+
+
+def _read_line(line: Line, fields: JsonFields) -> Record | None:
+    if line.data is None:
+        reason = f"the line is longer than {MAX_RECORD_BYTES:,d} bytes"
+        return Lost(rule="too_large", position=line.number, reason=reason)
+    if not line.data or line.data.isspace():
+        return None
+    return parse_line(line.data, line.number, fields)
 
 
 def iter_lines(stream: DecodedStream) -> Iterator[Line]:
@@ -76,7 +82,10 @@ def iter_lines(stream: DecodedStream) -> Iterator[Line]:
             pieces.clear()
         if not rest:
             continue
-        yield Line(number, b"".join(pieces) if length <= MAX_RECORD_BYTES else None)
+        joined = b"".join(pieces) if length <= MAX_RECORD_BYTES else None
+        pieces.clear()
+        yield Line(number, joined)
+        del joined
         for middle in rest[:-1]:
             number += 1
             yield Line(number, middle)

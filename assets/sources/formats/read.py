@@ -33,13 +33,16 @@ def read_records(
     with closing(open_stored()) as raw:
         stream = DecodedStream(raw)
         num_records = 0
-        last: Record | None = None
-        for last in _read_stream(stream, source, landed_path):
+        last_rule = None
+        for record in _read_stream(stream, source, landed_path):
             num_records += 1
-            yield last
+            last_rule = record.rule if isinstance(record, Lost) else None
+            yield record
+            # Not two records at once: one can be large.
+            del record
         if stream.problem is not None:
             # A record that the cut went through tells the same already.
-            if not (isinstance(last, Lost) and last.rule == stream.problem.rule == "truncated"):
+            if not last_rule == stream.problem.rule == "truncated":
                 yield Lost(
                     rule=stream.problem.rule, position=stream.tell(), reason=stream.problem.reason
                 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-MAX_RECORD_BYTES = 32 << 20
+MAX_RECORD_BYTES = 24 << 20
 """Bytes of the longest line, body or whole-file document that is read; longer is `too_large`."""
 
 

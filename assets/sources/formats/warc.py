@@ -50,15 +50,13 @@ def read_warc(stream: DecodedStream) -> Iterator[Record]:
     """Yield the records of a WARC file in file order."""
     num_records = 0
     for record in iter_warc_records(stream):
-        if isinstance(record, Lost):
-            found: Record | None = record
-        elif record.kind in _DESCRIPTIONS:
-            found = None
-        else:
-            found = _read_capture(record)
-        if found is not None:
-            num_records += 1
-            yield found
+        if isinstance(record, WarcRecord) and record.kind in _DESCRIPTIONS:
+            continue
+        found = record if isinstance(record, Lost) else _read_capture(record)
+        del record
+        num_records += 1
+        yield found
+        del found
     if num_records == 0 and stream.problem is None:
         reason = "the file describes captures but holds none"
         yield Lost(rule="no_records", position=None, reason=reason)

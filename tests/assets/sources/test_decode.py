@@ -13,14 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assets.document import DOCUMENTS, LEDGER, count_decisions
 from assets.errors import LossLimitError
 from assets.manifest import PartEntry
 from assets.root import Root
 from assets.settings.schema import LimitSettings
-from assets.sources import decode as decoding
+from assets.sources import document_parts
 from assets.sources.formats.record import RULES
 from assets.stage import StageReport, check_accounting, check_limits
 from tests.assets.sources.landed import decode, land, rows_of, texts_of
@@ -152,7 +152,7 @@ def test_a_new_part_starts_when_one_is_full(
     ]
     (whole,) = decode(Root(str(tmp_path / "other")), *files)
     expected = texts_of(Root(str(tmp_path / "other")), [whole])
-    monkeypatch.setattr(decoding, "PART_BYTES", 1000)
+    monkeypatch.setattr(document_parts, "PART_BYTES", 1000)
     entries = decode(root, *files)
     check_parts(root, entries)
     assert len(entries) > 10
@@ -241,6 +241,7 @@ def test_a_source_with_the_wrong_text_field_fails_by_its_limit(root: Root, tmp_p
         check_limits(report, LimitSettings())
 
 
+@settings(deadline=None)  # each example writes and syncs files
 @given(
     st.lists(
         st.sampled_from([GOOD, b"\n", b"bad\n", b"[]\n", b'{"text":null}\n', b"\xff\n", b"{}\n"]),
@@ -253,7 +254,7 @@ def test_any_file_cut_anywhere_has_complete_ordinals(
     lines: list[bytes], cut: int, part_bytes: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "PART_BYTES", part_bytes)
+        patch.setattr(document_parts, "PART_BYTES", part_bytes)
         root = Root(f"{folder}/root")
         data = b"".join(lines)
         stored = gzip.compress(data)
@@ -311,5 +312,5 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 def test_batches_of_nothing_have_the_schema() -> None:
     rows: list[tuple[Any, ...]] = []
-    assert decoding._to_batch(rows, DOCUMENTS).schema.equals(DOCUMENTS)
-    assert isinstance(decoding._to_batch(rows, LEDGER), pa.RecordBatch)
+    assert document_parts._to_batch(rows, DOCUMENTS).schema.equals(DOCUMENTS)
+    assert isinstance(document_parts._to_batch(rows, LEDGER), pa.RecordBatch)
