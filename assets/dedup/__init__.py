@@ -1,1 +1,20 @@
-"""."""
+"""Dedup: which clean texts are kept, by exact hash and by verified near-duplicate search.
+
+::
+
+    utf8.py            texts as Arrow bytes, code points inside kernels
+    exact.py           SHA-256 of the normalised text
+    shingles.py        word n-gram sets of 32-bit hashes; the published `shingle_hash`
+    minhash.py         signatures equal to datasketch's, LSH band keys
+    signatures.py      the stage that makes all three, part by part in the pool
+    arrivals.py        one generation in survivor order
+    buckets.py         LSH join: who shares a band bucket with whom
+    overlap.py         exact Jaccard, and a cheap proof that a pair is below the threshold
+    decide.py          the greedy decision
+    kept.py, runs.py   what earlier generations kept, as sorted runs on disk
+    run_search.py, checked_arrays.py   search in them, checked where it reads
+    replace.py         changed files: unchanged and withdrawn documents
+    edits.py           cut edits out of texts, move spans
+    generation.py      check and publish one decided generation
+    unique.py          the stage: `materialize_unique`, `read_unique`, `withdrawn_documents`
+"""

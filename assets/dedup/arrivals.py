@@ -23,8 +23,8 @@ from assets.dedup.utf8 import frozen
 from assets.manifest import PartEntry
 from assets.root import Root
 
-
 _SPOOL_DOCUMENTS = 4096
+"""Shingle sets copied at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

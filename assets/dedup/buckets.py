@@ -1,4 +1,4 @@
-"""The LSH join: which documents of a generation share a band bucket, with whom, with room for whom."""
+"""The LSH join: which documents of a generation share a band bucket, and with whom."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def find_buckets(
     rooms, members, stored, kept = [], [], [], []
     count = 0
     for band in range(bands):
-        order, firsts, sizes, distinct = _group(keys[those, band])
+        order, sizes, distinct = _group(keys[those, band])
         offsets, found, totals = before.find_buckets(distinct, limit)
         old = np.diff(offsets)
         useful = (sizes > 1) | (old > 0)
@@ -69,13 +69,13 @@ def find_buckets(
     return Buckets(of=of, starts=starts, members=room, stored=all_stored, kept=_joined(kept))
 
 
-def _group(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the order that sorts the keys, and start, size and key of each run of equal ones."""
+def _group(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the order that sorts the keys, and size and key of each run of equal ones."""
     order = np.argsort(keys)
     ordered = keys[order]
     firsts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(keys)])
     sizes = np.diff(np.append(firsts, len(keys)))
-    return order, firsts, sizes, ordered[firsts]
+    return order, sizes, ordered[firsts]
 
 
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:
@@ -84,6 +84,7 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
 
 def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return the concatenation of the ranges [start, start + size), int64."""
-    total = int(sizes.sum())
-    shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]])[: len(sizes)], sizes)
-    return np.arange(total, dtype=np.int64) + shifts
+    before = np.concatenate([[0], np.cumsum(sizes)])[: len(sizes)]
+    shifts: np.ndarray = np.repeat(starts - before, sizes)
+    shifts += np.arange(len(shifts))
+    return shifts

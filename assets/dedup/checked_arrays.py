@@ -21,7 +21,7 @@ BLOCK_BYTES = 64 << 10
 
 def block_checksums(array: np.ndarray) -> np.ndarray:
     """Return the xxh3-64 of each block of a contiguous array, uint64."""
-    data = memoryview(array).cast("B") if array.size else memoryview(b"")
+    data = _bytes(array)
     return np.array(
         [
             xxhash.xxh3_64_intdigest(data[start : start + BLOCK_BYTES])
@@ -48,7 +48,7 @@ class CheckedArray:
         self.name = name
         self.array = _mapped(path, name)
         self._checksums = checksums
-        self._data = memoryview(self.array).cast("B") if self.array.size else memoryview(b"")
+        self._data = _bytes(self.array)
         self._is_checked = np.zeros(len(checksums), bool)
         if len(checksums) != -(-len(self._data) // BLOCK_BYTES):
             raise IntegrityError(
@@ -93,6 +93,11 @@ class CheckedArray:
     def num_checked_bytes(self) -> int:
         """Bytes checked so far: how much of the array was needed."""
         return int(self._is_checked.sum()) * BLOCK_BYTES
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    # A view without elements cannot be cast.
+    return memoryview(array.data).cast("B") if array.size else memoryview(b"")
 
 
 def _mapped(path: Path, name: str) -> np.ndarray:

@@ -2,10 +2,10 @@
 
 Documents of one generation are looked at one after another in survivor order. A document is dropped
 if and only if an already kept document has the same normalised text, or is among its LSH candidates
-with an exact Jaccard similarity of the shingle sets at or above the threshold; the most similar one,
-then the first in order, is its survivor. LSH proposes, it never decides: nothing below the threshold
-is ever dropped. A band bucket proposes at most `max_kept_per_bucket` kept documents, the first in
-order; comparisons left out for that are counted.
+with an exact Jaccard similarity of the shingle sets at or above the threshold; the most similar
+one, then the first in order, is its survivor. LSH proposes, it never decides: nothing below the
+threshold is ever dropped. A band bucket proposes at most `max_kept_per_bucket` kept documents, the
+first in order; comparisons left out for that are counted.
 
 Time: a member of a cluster of any size is compared with the cluster's kept documents only, never
 with all of it. Memory: `20 * bands + 100` bytes for each document of the generation, its band keys
@@ -21,10 +21,11 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from assets.dedup.buckets import find_buckets
+from assets.dedup.buckets import Buckets, find_buckets
 from assets.dedup.kept import KeptBefore
 from assets.dedup.overlap import (
     draw_outline,
+    draw_outlines,
     jaccard_at_least,
     num_differing_bits,
     num_needed,
@@ -103,17 +104,12 @@ def decide(
     """
     groups, first_kept = _exact_groups(arrivals.hashes, before, exact=exact)
     buckets = find_buckets(arrivals.keys, arrivals.sets.sizes > 0, before, max_kept_per_bucket)
-    filled = buckets.filled
-    known = first_kept >= 0
-    # Candidates are numbered anew: the earlier kept documents that can be met, then the arrivals.
-    old = np.unique(np.concatenate([buckets.members[filled], first_kept[known]]))
+    old = _number_candidates(buckets, first_kept)
     if len(old) + len(arrivals) > _MAX_CANDIDATES:
         raise StageError(
             f"{len(arrivals):,d} documents with {len(old):,d} earlier candidates are too many for "
             f"one generation (at most {_MAX_CANDIDATES:,d}); land them in smaller steps"
         )
-    buckets.members[filled] = np.searchsorted(old, buckets.members[filled])
-    first_kept[known] = np.searchsorted(old, first_kept[known])
     old_sets = before.sets(old)
     rule, survivor, similarity, counts, band_hits = _decide(
         (frozen(old_sets.offsets), frozen(old_sets.values)),
@@ -155,16 +151,31 @@ def _exact_groups(
 
 
 def _room_for_outlines(old: ShingleSets, new: ShingleSets, of: np.ndarray) -> _Outlines:
-    """Return starts, words and flags for the outlines of all who can be compared.
+    """Return the starts and the words of all outlines, and the sizes of all sets.
 
-    The room is virtual memory until an outline is drawn in it.
+    Earlier candidates come first, their outlines drawn. An arrival's is drawn when it is looked at;
+    until then its room is virtual memory. One that is in no bucket has none.
     """
     compared = (of >= 0).any(axis=1) if of.shape[1] else np.zeros(len(new), bool)
     words = np.concatenate(
         [outline_words(old.sizes), np.where(compared, outline_words(new.sizes), 0)]
     )
     starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-    return starts, np.empty(int(starts[-1]), np.uint64), np.zeros(len(words), np.bool_)
+    drawn = np.empty(int(starts[-1]), np.uint64)
+    draw_outlines(frozen(old.offsets), frozen(old.values), starts, drawn)
+    return starts, drawn, np.concatenate([old.sizes, new.sizes])
+
+
+def _number_candidates(buckets: Buckets, first_kept: np.ndarray) -> np.ndarray:
+    """Number the earlier kept documents that can be met anew, from 0; return who they are, int64.
+
+    In `buckets` and `first_kept` the new numbers take the place of the old; the order is kept.
+    """
+    filled, known = buckets.filled, first_kept >= 0
+    old = np.unique(np.concatenate([buckets.members[filled], first_kept[known]]))
+    buckets.members[filled] = np.searchsorted(old, buckets.members[filled])
+    first_kept[known] = np.searchsorted(old, first_kept[known])
+    return old
 
 
 @numba.njit(cache=True, nogil=True)
@@ -177,20 +188,24 @@ def _decide(
     outlines: _Outlines,
     threshold: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    of, starts, members, stored, kept = buckets
     documents, num_old = len(groups), len(old[0]) - 1
     rule = np.zeros(documents, np.int8)
     survivor = np.full(documents, -1, np.int64)
     similarity = np.full(documents, np.nan)
     counts = np.zeros(3, np.int64)
-    band_hits = np.zeros(of.shape[1], np.int64)
+    band_hits = np.zeros(buckets[0].shape[1], np.int64)
     seen = np.full(num_old + documents, -1, np.int32)
     for document in range(documents):
-        group = groups[document]
+        group, own = groups[document], num_old + document
         if first_kept[group] >= 0:
             rule[document], similarity[document] = EXACT, 1.0
             survivor[document] = first_kept[group]
             continue
+        if outlines[0][own] < outlines[0][own + 1]:
+            draw_outline(
+                new[1][new[0][document] : new[0][document + 1]],
+                outlines[1][outlines[0][own] : outlines[0][own + 1]],
+            )
         best, best_similarity = _best_match(
             old, new, document, buckets, outlines, threshold, seen, counts, band_hits
         )
@@ -198,15 +213,22 @@ def _decide(
             rule[document], similarity[document] = NEAR, best_similarity
             survivor[document] = best
             continue
-        first_kept[group] = num_old + document
-        for band in range(of.shape[1]):
-            bucket = of[document, band]
-            if bucket >= 0:
-                kept[bucket] += 1
-                if starts[bucket] + stored[bucket] < starts[bucket + 1]:
-                    members[starts[bucket] + stored[bucket]] = num_old + document
-                    stored[bucket] += 1
+        first_kept[group] = own
+        _keep(buckets, document, own)
     return rule, survivor, similarity, counts, band_hits
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep(buckets: _Buckets, document: int, own: int) -> None:
+    """Enter a kept document into its buckets, where there is room."""
+    of, starts, members, stored, kept = buckets
+    for band in range(of.shape[1]):
+        bucket = of[document, band]
+        if bucket >= 0:
+            kept[bucket] += 1
+            if starts[bucket] + stored[bucket] < starts[bucket + 1]:
+                members[starts[bucket] + stored[bucket]] = own
+                stored[bucket] += 1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -222,33 +244,20 @@ def _best_match(
     band_hits: np.ndarray,
 ) -> tuple[int, float]:
     """Return the most similar, then first, kept candidate of a document, or (-1, -1)."""
+    # Unpacked once: taking an array out of a tuple in the inner loop costs more than a comparison.
     of, starts, members, stored, kept = buckets
-    num_old = len(old[0]) - 1
-    values = new[1][new[0][document] : new[0][document + 1]]
-    outline = _outline(outlines, num_old + document, values)
-    best, best_similarity = np.int64(-1), -1.0
+    own = len(outlines[0]) - 1 - len(of) + document
+    best, best_similarity = -1, -1.0
     for band in range(of.shape[1]):
         bucket = of[document, band]
         if bucket < 0 or stored[bucket] == 0:
             continue
         band_hits[band] += 1
         counts[_SKIPPED] += kept[bucket] - stored[bucket]
-        for at in range(starts[bucket], starts[bucket] + stored[bucket]):
-            candidate = members[at]
-            if seen[candidate] == document:
-                continue
-            seen[candidate] = document
-            counts[_COMPARED] += 1
-            if candidate < num_old:
-                other = old[1][old[0][candidate] : old[0][candidate + 1]]
-            else:
-                position = candidate - num_old
-                other = new[1][new[0][position] : new[0][position + 1]]
-            total = len(values) + len(other)
-            differing = num_differing_bits(outline, _outline(outlines, candidate, other))
-            if (total - differing) // 2 < num_needed(total, threshold):
-                continue
-            found = jaccard_at_least(values, other, threshold)
+        first = starts[bucket]
+        room = members[first : first + stored[bucket]]
+        for candidate in _possible(room, own, document, outlines, threshold, seen, counts):
+            found = _similarity(old, new, own, candidate, threshold)
             if found < 0.0:
                 continue
             counts[_SIMILAR] += 1
@@ -258,11 +267,49 @@ def _best_match(
 
 
 @numba.njit(cache=True, nogil=True)
-def _outline(outlines: _Outlines, candidate: int, values: np.ndarray) -> np.ndarray:
-    """Return a candidate's outline, drawn the first time; empty for one that is in no bucket."""
-    starts, words, drawn = outlines
-    outline = words[starts[candidate] : starts[candidate + 1]]
-    if len(outline) > 0 and not drawn[candidate]:
-        draw_outline(values, outline)
-        drawn[candidate] = True
-    return outline
+def _possible(
+    members: np.ndarray,
+    own: int,
+    document: int,
+    outlines: _Outlines,
+    threshold: float,
+    seen: np.ndarray,
+    counts: np.ndarray,
+) -> np.ndarray:
+    """Return those members of a bucket, not seen yet, that outlines do not rule out."""
+    starts, words, sizes = outlines
+    possible = np.empty(len(members), np.int64)
+    count = 0
+    start, num_words, size = np.uint64(starts[own]), starts[own + 1] - starts[own], sizes[own]
+    for candidate in members:
+        if seen[candidate] == document:
+            continue
+        seen[candidate] = document
+        counts[_COMPARED] += 1
+        total = size + sizes[candidate]
+        other = starts[candidate]
+        differing = num_differing_bits(
+            words, start, num_words, np.uint64(other), starts[candidate + 1] - other
+        )
+        if (total - differing) // 2 >= num_needed(total, threshold):
+            possible[count] = candidate
+            count += 1
+    return possible[:count]
+
+
+@numba.njit(cache=True, nogil=True)
+def _similarity(old: _Sets, new: _Sets, own: int, candidate: int, threshold: float) -> float:
+    """Return the similarity of a document with a candidate, or -1 if it is below the threshold."""
+    values, start, end = _set_of(old, new, own)
+    others, other_start, other_end = _set_of(old, new, candidate)
+    return jaccard_at_least(values, start, end, others, other_start, other_end, threshold)
+
+
+@numba.njit(cache=True, nogil=True)
+def _set_of(old: _Sets, new: _Sets, candidate: int) -> tuple[np.ndarray, np.uint64, np.uint64]:
+    """Return the values and the bounds of a candidate's set."""
+    num_old = len(old[0]) - 1
+    if candidate < num_old:
+        return old[1], np.uint64(old[0][candidate]), np.uint64(old[0][candidate + 1])
+    at = candidate - num_old
+    return new[1], np.uint64(new[0][at]), np.uint64(new[0][at + 1])

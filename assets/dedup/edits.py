@@ -59,11 +59,11 @@ def _moved(offset: int, edits: Sequence[Edit], *, is_end: bool) -> int:
     """
     shift = 0
     for edit in edits:
-        if edit["end"] <= offset and (edit["start"] < offset or not is_end):
-            shift += len(edit["replacement"].encode()) - (edit["end"] - edit["start"])
-        elif edit["start"] < offset:
-            at = edit["start"] + shift
-            return at if is_end else at + len(edit["replacement"].encode())
+        start, end, size = int(edit["start"]), int(edit["end"]), len(edit["replacement"].encode())
+        if end <= offset and (start < offset or not is_end):
+            shift += size - (end - start)
+        elif start < offset:
+            return start + shift + (0 if is_end else size)
         else:
             break
     return offset + shift

@@ -27,9 +27,12 @@ _SPACE = np.uint32(0xFFFFFFFF)
 
 def normalised(text: str) -> str:
     """Return the normalised text: the reference the kernel is tested against."""
-    lowered = (character.lower() for character in text)
-    single = (lower if len(lower) == 1 else character for lower, character in zip(lowered, text))
-    return " ".join("".join(single).split())
+    return " ".join("".join(_lower(character) for character in text).split())
+
+
+def _lower(character: str) -> str:
+    lower = character.lower()
+    return lower if len(lower) == 1 else character
 
 
 def exact_hashes(texts: pa.Array | pa.ChunkedArray) -> np.ndarray:
@@ -39,7 +42,7 @@ def exact_hashes(texts: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """
     data, starts = utf8_buffer(texts)
     folded, offsets = _normalised(data, starts, _fold_table(), _SPACE)
-    view = memoryview(folded)
+    view = memoryview(folded.data)
     digests = b"".join(
         hashlib.sha256(view[start:end]).digest()
         for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
@@ -54,16 +57,12 @@ def _fold_table() -> np.ndarray:
     # Only these planes hold characters with a lower case, or white space.
     for code in range(0x20000):
         character = chr(code)
-        lower = character.lower()
-        if character.isspace():
-            table[code] = _SPACE
-        elif len(lower) == 1:
-            table[code] = ord(lower)
+        table[code] = _SPACE if character.isspace() else ord(_lower(character))
     return frozen(table)
 
 
 @numba.njit(cache=True, nogil=True)
-def _encode_utf8(code: int, out: np.ndarray, at: int) -> int:
+def _encode_utf8(code: np.int64, out: np.ndarray, at: int) -> int:
     """Write one code point at byte `at`; return the position after it."""
     if code < 0x80:
         out[at] = code
@@ -91,13 +90,13 @@ def _normalised(
     documents = len(starts) - 1
     offsets = np.zeros(documents + 1, np.int64)
     size = starts[documents] - starts[0]
-    # The lower case of a two-byte character may take three bytes, never more than half as much again.
+    # A two-byte character may become one of three bytes: never more than half as much again.
     out = np.empty(size + size // 2 + 4, np.uint8)
     used = 0
     for document in range(documents):
         first = used
         pending = False
-        at = starts[document]
+        at = np.int64(starts[document])
         while at < starts[document + 1]:
             code = np.int64(data[at])
             if code < 0x80:

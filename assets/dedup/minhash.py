@@ -70,7 +70,7 @@ def permutations(num_perm: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def signatures(sets: ShingleSets, spec: SignatureSpec) -> np.ndarray:
-    """Return the signatures, (documents, num_perm) uint32; an empty set has all ones, as datasketch."""
+    """Return the signatures, (documents, num_perm) uint32; that of an empty set is all ones."""
     multipliers, addends = permutations(spec.num_perm, spec.seed)
     return _signatures(frozen(sets.offsets), frozen(sets.values), multipliers, addends)
 

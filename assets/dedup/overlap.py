@@ -20,18 +20,23 @@ _BLOCK = 64
 _U1 = np.uint64(1)
 _U2 = np.uint64(2)
 _U4 = np.uint64(4)
-_U56 = np.uint64(56)
+_U8 = np.uint64(8)
+_U16 = np.uint64(16)
+_U32 = np.uint64(32)
 _M1 = np.uint64(0x5555555555555555)
 _M2 = np.uint64(0x3333333333333333)
 _M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
-_M8 = np.uint64(0x0101010101010101)
+_M8 = np.uint64(0x00FF00FF00FF00FF)
+_M16 = np.uint64(0x0000FFFF0000FFFF)
+_M32 = np.uint64(0xFFFFFFFF)
 
 
 def outline_words(sizes: np.ndarray) -> np.ndarray:
     """Return the length of the outline of sets of the given sizes, in 64-bit words, int64."""
     wanted = np.maximum(sizes, 1) / 4
     powers = 2 ** np.ceil(np.log2(wanted)).clip(0, 62)
-    return powers.clip(_MIN_WORDS, _MAX_WORDS).astype(np.int64)
+    words: np.ndarray = powers.clip(_MIN_WORDS, _MAX_WORDS).astype(np.int64)
+    return words
 
 
 @numba.njit(cache=True, nogil=True)
@@ -45,52 +50,85 @@ def draw_outline(values: np.ndarray, outline: np.ndarray) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def num_differing_bits(left: np.ndarray, right: np.ndarray) -> int:
-    """Return in how many bits two outlines differ; the longer one is folded to the shorter."""
-    if len(left) > len(right):
-        left, right = right, left
-    words = len(left)
-    total = np.uint64(0)
-    if len(right) == words:
-        for i in range(words):
-            total += _num_bits(left[i] ^ right[i])
-    else:
-        for i in range(words):
-            folded = right[i]
-            for j in range(i + words, len(right), words):
-                folded |= right[j]
-            total += _num_bits(left[i] ^ folded)
-    return np.int64(total)
+def draw_outlines(
+    offsets: np.ndarray, values: np.ndarray, starts: np.ndarray, words: np.ndarray
+) -> None:
+    """Draw the outlines of many sets into words[starts[i]:starts[i + 1]]."""
+    for i in range(len(offsets) - 1):
+        draw_outline(values[offsets[i] : offsets[i + 1]], words[starts[i] : starts[i + 1]])
 
 
 @numba.njit(cache=True, nogil=True)
-def _num_bits(x: np.uint64) -> np.uint64:
+def num_differing_bits(
+    words: np.ndarray, left: np.uint64, num_left: int, right: np.uint64, num_right: int
+) -> np.int64:
+    """Return in how many bits two outlines differ; the longer one is folded to the shorter.
+
+    Args:
+        words: outlines one after another, uint64.
+        left: where the first starts.
+        num_left: how many words it has.
+        right: where the second starts.
+        num_right: how many words it has.
+    """
+    if num_left > num_right:
+        left, num_left, right, num_right = right, num_right, left, num_left
+    total = np.uint64(0)
+    if num_left == num_right:
+        for i in range(num_left):
+            total += _bits_in_pairs(words[left + np.uint64(i)] ^ words[right + np.uint64(i)])
+    else:
+        for i in range(num_left):
+            folded = np.uint64(0)
+            for j in range(i, num_right, num_left):
+                folded |= words[right + np.uint64(j)]
+            total += _bits_in_pairs(words[left + np.uint64(i)] ^ folded)
+    total = (total & _M16) + ((total >> _U16) & _M16)
+    return np.int64((total & _M32) + (total >> _U32))
+
+
+@numba.njit(cache=True, nogil=True)
+def _bits_in_pairs(x: np.uint64) -> np.uint64:
+    """Return the number of bits in each pair of bytes; sums of 4,095 words fit in the pairs."""
     x -= (x >> _U1) & _M1
     x = (x & _M2) + ((x >> _U2) & _M2)
     x = (x + (x >> _U4)) & _M4
-    return (x * _M8) >> _U56
+    return (x & _M8) + ((x >> _U8) & _M8)
 
 
 @numba.njit(cache=True, nogil=True)
-def intersection_size(left: np.ndarray, right: np.ndarray, needed: int) -> int:
-    """Return how many values two sorted, distinct arrays share, or -1 if fewer than `needed`."""
-    shared, i, j = 0, 0, 0
-    while i < len(left) and j < len(right):
-        if shared + min(len(left) - i, len(right) - j) < needed:
+def intersection_size(
+    left: np.ndarray,
+    i: np.uint64,
+    left_end: np.uint64,
+    right: np.ndarray,
+    j: np.uint64,
+    right_end: np.uint64,
+    needed: int,
+) -> int:
+    """Return how many values left[i:left_end] and right[j:right_end] share.
+
+    -1 if they are fewer than `needed`. Both are sorted and distinct. Positions are unsigned because
+    a signed one might count from the end, which would be looked at in every step; and they stand
+    for slices, because a slice costs more than a short comparison.
+    """
+    shared = 0
+    while i < left_end and j < right_end:
+        rest = min(np.int64(left_end - i), np.int64(right_end - j))
+        if shared + rest < needed:
             return -1
-        for _ in range(_BLOCK):
-            if i >= len(left) or j >= len(right):
-                break
+        # A step moves each side by one at most, so that so many need no look at the ends.
+        for _ in range(_BLOCK if rest > _BLOCK else rest):
             x, y = left[i], right[j]
             # Without branches: which side is smaller cannot be predicted.
             shared += x == y
-            i += x <= y
-            j += y <= x
+            i += np.uint64(x <= y)
+            j += np.uint64(y <= x)
     return shared if shared >= needed else -1
 
 
 @numba.njit(cache=True, nogil=True)
-def num_needed(total: int, threshold: float) -> int:
+def num_needed(total: np.int64, threshold: float) -> int:
     """Return how many members two sets of `total` members together must share at least.
 
     A hair less than exact, so that rounding here decides nothing.
@@ -99,13 +137,22 @@ def num_needed(total: int, threshold: float) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def jaccard_at_least(left: np.ndarray, right: np.ndarray, threshold: float) -> float:
+def jaccard_at_least(
+    left: np.ndarray,
+    i: np.uint64,
+    left_end: np.uint64,
+    right: np.ndarray,
+    j: np.uint64,
+    right_end: np.uint64,
+    threshold: float,
+) -> float:
     """Return the Jaccard similarity of two sorted sets, or -1 if it is below the threshold."""
-    total = len(left) + len(right)
+    sizes = np.int64(left_end - i), np.int64(right_end - j)
+    total = sizes[0] + sizes[1]
     needed = num_needed(total, threshold)
-    if total == 0 or min(len(left), len(right)) < needed:
+    if total == 0 or min(sizes[0], sizes[1]) < needed:
         return -1.0
-    shared = intersection_size(left, right, needed)
+    shared = intersection_size(left, i, left_end, right, j, right_end, needed)
     if shared < 0:
         return -1.0
     similarity = shared / (total - shared)

@@ -121,9 +121,7 @@ def find_replaced(
     wanted = {(item.source, item.file_id.hex()) for version in changed for item in _chain(version)}
     index = FileIndex(clean, unique, wanted)
     unchanged: dict[tuple[str, str], dict[int, bytes]] = {}
-    gone: list[tuple[FileVersion, list[bytes]]] = []
-    for version in changed:
-        gone.append((version, _compare(root, index, version, unchanged)))
+    gone = [(version, _compare(root, index, version, unchanged)) for version in changed]
     return Replaced(unchanged=unchanged, withdrawn=_withdrawn_table(index, gone, runs))
 
 
@@ -181,7 +179,7 @@ def _withdrawn_table(
     index: FileIndex, gone: list[tuple[FileVersion, list[bytes]]], runs: Mapping[int, Run]
 ) -> pa.Table:
     """Return those of the gone documents that were kept, in the order of their replaced files."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for version, documents in gone:
         by_file: dict[bytes, set[bytes]] = {}
         for document in documents:

@@ -25,7 +25,7 @@ def block_bounds(fences: np.ndarray, queries: np.ndarray, keys: CheckedArray) ->
 
 
 def touched_by_search(bounds: np.ndarray, keys: CheckedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the element ranges a search inside the bounds may read: the first and the last block."""
+    """Return the element ranges a search inside the bounds reads: the first and the last block."""
     starts, ends = bounds[:, 0], bounds[:, 1]
     size = keys.per_block
     heads = np.minimum(starts + size, ends)

@@ -19,6 +19,7 @@ blocks its answers lie in, never whole arrays.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -103,7 +104,7 @@ def write_run(
     arrays["band_fences"] = arrays["band_keys"][:: BLOCK_BYTES // 8].copy()
     arrays["checksums"] = np.concatenate([checksums[name] for name in ARRAYS])
     objects = {
-        f"run_{name}": root.publish(f"{folder}/{name}.npy", lambda path, a=array: _save(path, a))
+        f"run_{name}": root.publish(f"{folder}/{name}.npy", functools.partial(_save, array))
         for name, array in arrays.items()
     }
     objects["run"] = root.publish_bytes(f"{folder}/run.json", canonical_json(header))
@@ -137,7 +138,7 @@ def _prefixes(hashes: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(hashes[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
 
 
-def _save(path: Path, array: np.ndarray) -> None:
+def _save(array: np.ndarray, path: Path) -> None:
     with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
@@ -217,7 +218,8 @@ class Run:
         """Return the ids of some ordinals, (n, 16) uint8."""
         ids = self._arrays["doc_ids"]
         ids.check(wanted, wanted + 1)
-        return ids.array[wanted]
+        found: np.ndarray = ids.array[wanted]
+        return found
 
     def part_doc_ids(self, source: str, part: str) -> tuple[int, np.ndarray]:
         """Return the first ordinal and the ids (n, 16) of what was kept of one part."""
@@ -299,7 +301,8 @@ class KeptRuns:
 
 
 def _load_small(root: Root, reference: ObjectRef) -> np.ndarray:
-    return np.load(io.BytesIO(root.read_bytes(reference)), allow_pickle=False)
+    array: np.ndarray = np.load(io.BytesIO(root.read_bytes(reference)), allow_pickle=False)
+    return array
 
 
 def _local_path(root: Root, reference: ObjectRef) -> Path:

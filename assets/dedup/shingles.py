@@ -149,7 +149,7 @@ def _mixed(value: np.uint64) -> np.uint64:
 
 @numba.njit(cache=True, nogil=True)
 def _word_hashes(
-    data: np.ndarray, start: int, end: int, table: np.ndarray, hashes: np.ndarray
+    data: np.ndarray, start: np.int64, end: np.int64, table: np.ndarray, hashes: np.ndarray
 ) -> int:
     count = 0
     value = _U_OFFSET

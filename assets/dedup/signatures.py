@@ -27,7 +27,7 @@ from assets.dedup.minhash import SignatureSpec, signatures
 from assets.dedup.shingles import ShingleSets, shingle_sets
 from assets.document import DOC_ID_BYTES
 from assets.errors import IntegrityError
-from assets.manifest import Manifest, PartEntry
+from assets.manifest import PartEntry
 from assets.parquet_files import ParquetFile
 from assets.root import Root
 from assets.settings.schema import DedupSettings

@@ -160,7 +160,7 @@ def _edited(batch: pa.RecordBatch, edits: list[list[dict[str, Any]]]) -> pa.Reco
 
 
 def withdrawn_documents(root: Root) -> dict[int, pa.Table]:
-    """Return, by generation, the documents that its changed files withdrew (`replace.WITHDRAWN`)."""
+    """Return, by generation, the documents its changed files withdrew, as `replace.WITHDRAWN`."""
     return _withdrawn_tables(root, Manifest.load(root, STAGE))
 
 
@@ -290,7 +290,7 @@ def _decide_generation(
             root,
             decided,
             replaced.withdrawn,
-            threshold=minhash and minhash.threshold,
+            threshold=None if minhash is None else minhash.threshold,
             spec=spec,
             facts=_generation_facts(item, decisions, replaced),
             folder=folder,

@@ -36,7 +36,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True)
-def decode_utf8(data: np.ndarray, at: int) -> tuple[int, int]:
+def decode_utf8(data: np.ndarray, at: np.int64) -> tuple[np.int64, np.int64]:
     """Return the code point at byte `at` and the position after it.
 
     Arrow guarantees valid UTF-8; the bounds are still kept, so that damaged bytes cannot make this

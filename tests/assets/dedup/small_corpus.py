@@ -34,7 +34,7 @@ WORDS = np.array([f"w{number}" for number in range(20_000)])
 
 
 def article(seed: int, num_words: int = 120, *, edits: int = 0) -> str:
-    """Return a text of words drawn by `seed`; `edits` of its words are others, drawn by the count."""
+    """Return a text of words drawn by `seed`; with so many words exchanged."""
     rng = np.random.default_rng(seed)
     words = rng.choice(WORDS, num_words)
     if edits:
@@ -176,7 +176,7 @@ class SmallCorpus:
 
     def texts_by_id(self) -> dict[bytes, str | None]:
         """Return the clean text of every document."""
-        found = {}
+        found: dict[bytes, str | None] = {}
         for clean, _ in self.parts():
             table = self.root.read_table(clean.objects["data"], ["doc_id", "text"])
             found |= dict(zip(table["doc_id"].to_pylist(), table["text"].to_pylist(), strict=True))
@@ -206,7 +206,7 @@ def clean_table(
 
 
 def spans(rows, versions) -> tuple[FileSpan, ...]:
-    """Return the file spans of a part's rows; a file without any has one in the part all the same."""
+    """Return the file spans of a part's rows; a file without any has one all the same."""
     found = []
     for version in versions:
         ordinals = [ordinal for other, ordinal, _ in rows if other is version]
