@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from assets.cleaning.kernel import kernel
 
 SPACE = 1
 ALPHA = 2
@@ -51,7 +52,7 @@ def _flags_of(character: str) -> int:
     )
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def decode_at(data: Any, position: int) -> tuple[Any, int]:
     """Return (code point, number of bytes) of the character that starts at `position`.
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
+from assets.cleaning.kernel import kernel
 from assets.cleaning.tag_names import CELL, FORMATTING
 
 OPEN, DEPTH, ACTIVE, NODES, OPTIONS = range(5)
@@ -26,20 +25,20 @@ CODE, FLAGS, SLOT = range(3)
 DIGEST, IS_OPEN = 1, 2
 MARKER = -1
 REMOVED = 0
-IN_FOREIGN = 1 << 20
-"""Flag of an open element of SVG or MathML."""
+IN_SVG, IN_MATH = 1 << 20, 1 << 21
+"""Flags of an open element of SVG or MathML."""
 
 _CELL_DEPTH = 3
 """A part of a table stands for up to three levels: section, row and cell."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def is_foreign(stack: Any, state: Any) -> Any:
     """Return whether (bool) the innermost open element belongs to SVG or MathML."""
-    return state[OPEN] > 0 and (stack[state[OPEN] - 1, FLAGS] & IN_FOREIGN) != 0
+    return state[OPEN] > 0 and (stack[state[OPEN] - 1, FLAGS] & (IN_SVG | IN_MATH)) != 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(code: int, flags: int, slot: int, stack: Any, state: Any) -> None:
     """Open an element."""
     if state[OPEN] == len(stack):
@@ -51,7 +50,7 @@ def push(code: int, flags: int, slot: int, stack: Any, state: Any) -> None:
     state[DEPTH] += _CELL_DEPTH if flags & CELL else 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_active(code: int, digest: int, active: Any, state: Any) -> Any:
     """Append a row to `active`; return its slot, or -1 where there is no room."""
     slot = state[ACTIVE]
@@ -63,7 +62,7 @@ def push_active(code: int, digest: int, active: Any, state: Any) -> Any:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop_to(length: int, stack: Any, active: Any, state: Any) -> None:
     """Close every element above the first `length` ones."""
     while state[OPEN] > length:
@@ -78,7 +77,7 @@ def pop_to(length: int, stack: Any, active: Any, state: Any) -> None:
                 active[slot, IS_OPEN] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove_open(index: int, stack: Any, state: Any) -> None:
     """Close one element and leave those above it open."""
     state[DEPTH] -= _CELL_DEPTH if stack[index, FLAGS] & CELL else 1
@@ -88,7 +87,7 @@ def remove_open(index: int, stack: Any, state: Any) -> None:
     state[OPEN] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove_active(slot: int, active: Any, state: Any) -> None:
     """Never open the formatting element in `slot` again."""
     if 0 <= slot < state[ACTIVE]:
@@ -97,7 +96,7 @@ def remove_active(slot: int, active: Any, state: Any) -> None:
         state[ACTIVE] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(code: int, stops: int, stack: Any, state: Any) -> int:
     """Return the index of the innermost open `code` below no element with a flag of `stops`."""
     for index in range(state[OPEN] - 1, -1, -1):
@@ -108,7 +107,7 @@ def find(code: int, stops: int, stack: Any, state: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reopen_formatting(stack: Any, active: Any, state: Any) -> None:
     """Open again the formatting elements that a closed block took with it."""
     first = state[ACTIVE]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from assets.cleaning.element_stack import (
     ACTIVE,
     CODE,
     DIGEST,
     FLAGS,
-    IN_FOREIGN,
+    IN_MATH,
+    IN_SVG,
     IS_OPEN,
     MARKER,
     NODES,
@@ -31,6 +30,7 @@ from assets.cleaning.element_stack import (
     remove_open,
     reopen_formatting,
 )
+from assets.cleaning.kernel import kernel
 from assets.cleaning.tag_names import (
     BLOCK,
     BREAKOUT,
@@ -39,10 +39,11 @@ from assets.cleaning.tag_names import (
     FORMATTING,
     HEADING,
     IGNORED,
-    INTEGRATION,
+    MATH_INTEGRATION,
     RAW,
     SCOPE,
     SPECIAL,
+    SVG_INTEGRATION,
     VOID,
     tag_code,
 )
@@ -58,12 +59,12 @@ _A, _NOBR, _P, _LI, _DD, _DT = (tag_code(name) for name in ("a", "nobr", "p", "l
 _TD, _TH, _TR, _TBODY = (tag_code(name) for name in ("td", "th", "tr", "tbody"))
 _CAPTION, _TABLE, _TEMPLATE = (tag_code(name) for name in ("caption", "table", "template"))
 _SELECT, _OPTION, _OPTGROUP = (tag_code(name) for name in ("select", "option", "optgroup"))
-_BUTTON, _FORM, _BR = (tag_code(name) for name in ("button", "form", "br"))
+_BUTTON, _FORM, _BR, _SVG = (tag_code(name) for name in ("button", "form", "br", "svg"))
 _ADDRESS, _DIV, _UL, _OL = (tag_code(name) for name in ("address", "div", "ul", "ol"))
 _APPLET, _MARQUEE, _OBJECT = (tag_code(name) for name in ("applet", "marquee", "object"))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_tag(
     code: int, flags: int, digest: int, self_closing: bool, stack: Any, active: Any, state: Any
 ) -> None:
@@ -84,17 +85,16 @@ def open_tag(
         _open_inline(code, flags, self_closing, stack, active, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_foreign(code: int, flags: int, self_closing: bool, stack: Any, state: Any) -> None:
     if self_closing:
         return
-    if flags & INTEGRATION:
-        push(code, INTEGRATION | SCOPE, -1, stack, state)
-    else:
-        push(code, IN_FOREIGN, -1, stack, state)
+    family = stack[state[OPEN] - 1, FLAGS] & (IN_SVG | IN_MATH)
+    is_integration = flags & (SVG_INTEGRATION if family == IN_SVG else MATH_INTEGRATION)
+    push(code, SCOPE if is_integration else family, -1, stack, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_cell(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     """Close everything down to the table; outside one the tag means nothing."""
     index = state[OPEN] - 1
@@ -109,7 +109,7 @@ def _open_cell(code: int, flags: int, stack: Any, active: Any, state: Any) -> No
     push(code, flags, slot, stack, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_block(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     if code == _LI:
         _close_item(_LI, _LI, stack, active, state)
@@ -122,7 +122,7 @@ def _open_block(code: int, flags: int, stack: Any, active: Any, state: Any) -> N
         push(code, flags, -1, stack, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_paragraph(stack: Any, active: Any, state: Any) -> bool:
     """Close an open paragraph in button scope; return whether there was one."""
     for index in range(state[OPEN] - 1, -1, -1):
@@ -134,7 +134,7 @@ def _close_paragraph(stack: Any, active: Any, state: Any) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_item(first: int, second: int, stack: Any, active: Any, state: Any) -> None:
     """Close the list item that a new one ends."""
     for index in range(state[OPEN] - 1, -1, -1):
@@ -147,7 +147,7 @@ def _close_item(first: int, second: int, stack: Any, active: Any, state: Any) ->
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_formatting(
     code: int, flags: int, digest: int, stack: Any, active: Any, state: Any
 ) -> None:
@@ -167,12 +167,12 @@ def _open_formatting(
     push(code, flags, push_active(code, digest, active, state), stack, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_inline(
     code: int, flags: int, self_closing: bool, stack: Any, active: Any, state: Any
 ) -> None:
     if code in (_SELECT, _BUTTON):
-        index = find(code, 0 if code == _SELECT else SCOPE, stack, state)
+        index = find(code, SCOPE, stack, state)
         if index >= 0:
             pop_to(index, stack, active, state)
             if code == _SELECT:  # one inside another ends it
@@ -185,10 +185,12 @@ def _open_inline(
     slot = -1
     if code in (_APPLET, _MARQUEE, _OBJECT, _TEMPLATE):
         slot = push_active(MARKER, 0, active, state)
-    push(code, flags | IN_FOREIGN if flags & FOREIGN else flags, slot, stack, state)
+    if flags & FOREIGN:
+        flags |= IN_SVG if code == _SVG else IN_MATH
+    push(code, flags, slot, stack, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_option(code: int, stack: Any, active: Any, state: Any) -> None:
     """Begin a menu, or charge one more option of it; an option ends the one before."""
     if code == _SELECT:
@@ -200,7 +202,7 @@ def _count_option(code: int, stack: Any, active: Any, state: Any) -> None:
     state[NODES] += state[OPTIONS] // _OPTIONS_PER_NODE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def close_tag(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     """Follow an end tag; one that has no open element it may close means nothing."""
     if is_foreign(stack, state) and _close_foreign(code, stack, active, state):
@@ -220,11 +222,11 @@ def close_tag(code: int, flags: int, stack: Any, active: Any, state: Any) -> Non
         _close_other(code, flags, stack, active, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_foreign(code: int, stack: Any, active: Any, state: Any) -> bool:
     """Close an element of SVG or MathML, if the tag names one around; return whether it did."""
     index = state[OPEN] - 1
-    while index >= 0 and stack[index, FLAGS] & IN_FOREIGN:
+    while index >= 0 and stack[index, FLAGS] & (IN_SVG | IN_MATH):
         if stack[index, CODE] == code:
             pop_to(index, stack, active, state)
             return True
@@ -232,7 +234,7 @@ def _close_foreign(code: int, stack: Any, active: Any, state: Any) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_cell(code: int, stack: Any, active: Any, state: Any) -> None:
     """Empty the innermost part of a table, which stays open as the part that is left around it."""
     index = state[OPEN] - 1
@@ -255,7 +257,7 @@ def _close_cell(code: int, stack: Any, active: Any, state: Any) -> None:
         push(left, flags, -1, stack, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_formatting(code: int, stack: Any, active: Any, state: Any) -> None:
     """Close a formatting element, in the middle of the stack if blocks were opened in it."""
     slot = _find_active(code, active, state)
@@ -282,7 +284,7 @@ def _close_formatting(code: int, stack: Any, active: Any, state: Any) -> None:
     remove_active(slot, active, state)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_active(code: int, active: Any, state: Any) -> int:
     """Return the last slot of `code` after the last marker, or -1."""
     for slot in range(state[ACTIVE] - 1, -1, -1):
@@ -293,7 +295,7 @@ def _find_active(code: int, active: Any, state: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_heading(stack: Any, active: Any, state: Any) -> None:
     for index in range(state[OPEN] - 1, -1, -1):
         if stack[index, FLAGS] & HEADING:
@@ -303,13 +305,13 @@ def _close_heading(stack: Any, active: Any, state: Any) -> None:
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_other(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     if code in (_TABLE, _TEMPLATE):
         index = find(code, 0, stack, state)
         between = find(_TEMPLATE, 0, stack, state)
         index = -1 if code == _TABLE and between > index else index
-    elif flags & (BLOCK | SPECIAL):
+    elif flags & (BLOCK | SCOPE) or code == _BUTTON:
         index = find(code, SCOPE, stack, state)
         if code == _LI and index >= 0:
             lists = max(find(_UL, SCOPE, stack, state), find(_OL, SCOPE, stack, state))

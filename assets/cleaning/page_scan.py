@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from assets.cleaning.element_stack import (
     ACTIVE_FACTOR,
@@ -26,6 +25,7 @@ from assets.cleaning.element_stack import (
     is_foreign,
     reopen_formatting,
 )
+from assets.cleaning.kernel import kernel
 from assets.cleaning.open_elements import close_tag, open_tag
 from assets.cleaning.tag_names import (
     CODE_FACTOR,
@@ -69,7 +69,7 @@ def scan_page(page: bytes, *, max_depth: int, max_nodes: int) -> PageShape:
     return PageShape(int(depth), int(state[NODES]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan(
     data: Any, codes: Any, flags: Any, stack: Any, active: Any, state: Any, max_nodes: int
 ) -> int:
@@ -103,13 +103,13 @@ def _scan(
     return depth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _attribute_charge(attributes: int) -> int:
     """Return the nodes charged for the attributes of one element."""
     return attributes * attributes // (2 * _ATTRIBUTES_PER_NODE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_end_tag(
     data: Any, position: int, codes: Any, flags: Any, stack: Any, active: Any, state: Any
 ) -> int:
@@ -122,17 +122,17 @@ def _read_end_tag(
     return end
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _is_letter(byte: int) -> bool:
     return 0x61 <= (byte | 0x20) <= 0x7A
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _is_space(byte: int) -> bool:
     return byte == 0x20 or (0x09 <= byte <= 0x0D and byte != 0x0B)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _flags_of(code: int, codes: Any, flags: Any) -> Any:
     index = np.searchsorted(codes, code)
     if index < len(codes) and codes[index] == code:
@@ -140,14 +140,14 @@ def _flags_of(code: int, codes: Any, flags: Any) -> Any:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_byte(data: Any, position: int, byte: int) -> int:
     while position < len(data) and data[position] != byte:
         position += 1
     return position
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_text(data: Any, position: int, stack: Any, active: Any, state: Any) -> int:
     """Return where the next `<` is; text other than whitespace re-opens formatting elements."""
     is_blank = True
@@ -159,7 +159,7 @@ def _skip_text(data: Any, position: int, stack: Any, active: Any, state: Any) ->
     return position
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_declaration(data: Any, position: int, in_foreign: bool) -> int:
     """Return the end of a comment, CDATA section, doctype or of a `<` that begins nothing."""
     following = data[position + 1]
@@ -175,7 +175,7 @@ def _skip_declaration(data: Any, position: int, in_foreign: bool) -> int:
     return position + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_comment(data: Any, at: int) -> int:
     """Return the end of the comment whose text starts at `at`."""
     if at < len(data) and data[at] == _GT:  # "<!-->" is a whole comment, and so is "<!--->"
@@ -191,17 +191,17 @@ def _skip_comment(data: Any, at: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _ends_section(data: Any, at: int, byte: int) -> Any:
     return _starts(data, at, byte, byte) and at + 2 < len(data) and data[at + 2] == _GT
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _starts(data: Any, position: int, first: int, second: int) -> Any:
     return position + 1 < len(data) and data[position] == first and data[position + 1] == second
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_tag(data: Any, position: int) -> tuple[int, int, bool, int, int]:
     """Read a tag whose name starts at `position`.
 
@@ -229,12 +229,12 @@ def _read_tag(data: Any, position: int) -> tuple[int, int, bool, int, int]:
     return code, attributes, self_closing, digest, position + 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _ends_name(byte: int) -> bool:
     return byte in (_GT, _SLASH) or _is_space(byte)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_attribute(data: Any, position: int) -> int:
     """Return the end of the attribute that starts at `position`, its value included."""
     size = len(data)
@@ -256,7 +256,7 @@ def _skip_attribute(data: Any, position: int) -> int:
     return after
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_raw(data: Any, position: int, code: int) -> int:
     """Return the position after the end tag that ends a script, style, title or the like."""
     while position < len(data):

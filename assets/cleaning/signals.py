@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from assets.cleaning.characters import (
     ALNUM,
@@ -25,6 +24,7 @@ from assets.cleaning.characters import (
     character_flags,
     decode_at,
 )
+from assets.cleaning.kernel import kernel
 from assets.cleaning.text_column import text_buffers
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -76,7 +76,7 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return result
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_content(data: Any, offsets: Any, flags: Any, result: Any) -> None:
     for index in range(len(offsets) - 1):
         position = offsets[index]
@@ -88,13 +88,13 @@ def _find_content(data: Any, offsets: Any, flags: Any, result: Any) -> None:
             position += length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_all(data: Any, offsets: Any, flags: Any, stop_codes: Any, counts: Any) -> None:
     for index in range(len(offsets) - 1):
         _count_one(data, offsets[index], offsets[index + 1], flags, stop_codes, counts[index])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_one(data: Any, start: int, end: int, flags: Any, stop_codes: Any, count: Any) -> None:
     """Count one text word by word; whitespace between words ends lines."""
     seen = 0  # one bit per stop word
@@ -128,7 +128,7 @@ def _count_one(data: Any, start: int, end: int, flags: Any, stop_codes: Any, cou
         seen >>= 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _end_line(count: Any, characters: int, ends_in_ellipsis: bool) -> None:
     count[LINES] += 1
     count[LINE_CHARACTERS] += characters
@@ -136,7 +136,7 @@ def _end_line(count: Any, characters: int, ends_in_ellipsis: bool) -> None:
     count[LONGEST_LINE] = max(count[LONGEST_LINE], characters)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_word(
     data: Any, position: int, end: int, flags: Any, count: Any
 ) -> tuple[int, int, bool]:
@@ -171,7 +171,7 @@ def _count_word(
     return position, characters, is_ellipsis
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _stop_word_bit(data: Any, start: int, end: int, stop_codes: Any) -> int:
     """Return the bit of the stop word data[start:end] (at most 4 bytes), or 0."""
     code: Any = 0

@@ -41,8 +41,9 @@ FOREIGN = 512
 """Starts SVG or MathML."""
 BREAKOUT = 1024
 """Ends SVG or MathML when it opens inside."""
-INTEGRATION = 2048
-"""HTML goes on inside this element of SVG or MathML."""
+SVG_INTEGRATION = 2048
+MATH_INTEGRATION = 4096
+"""HTML goes on inside this element of SVG, or of MathML."""
 
 _NAMES = {
     VOID: "area base basefont bgsound br col embed frame hr image img input keygen link meta param"
@@ -67,7 +68,8 @@ _NAMES = {
     BREAKOUT: "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr"
     " i img li listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u"
     " ul var",
-    INTEGRATION: "foreignobject desc title mi mo mn ms mtext",
+    SVG_INTEGRATION: "foreignobject desc title",
+    MATH_INTEGRATION: "mi mo mn ms mtext",
 }
 
 

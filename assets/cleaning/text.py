@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from assets.cleaning.kernel import kernel
 from assets.cleaning.text_column import text_array_of, text_buffers
 
 CHANGES = ("bom", "line_endings", "control", "trailing")
@@ -45,7 +45,7 @@ def normalise(texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, np.ndarr
     return text_array_of(output[: bounds[-1]], bounds), counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _normalise(data: Any, offsets: Any, output: Any, bounds: Any, counts: Any) -> None:
     written = 0
     for index in range(len(offsets) - 1):
@@ -55,7 +55,7 @@ def _normalise(data: Any, offsets: Any, output: Any, bounds: Any, counts: Any) -
         bounds[index + 1] = written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _normalise_one(data: Any, start: int, end: int, output: Any, written: int, count: Any) -> int:
     """Write one text at `written`; return where the next one starts."""
     first = written
@@ -86,14 +86,14 @@ def _normalise_one(data: Any, start: int, end: int, output: Any, written: int, c
     return _strip_trailing(output, first, written, count)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def _starts_with_mark(data: Any, start: int, end: int) -> Any:
     """Return whether (bool) a text starts with U+FEFF, in UTF-8 EF BB BF."""
     has_room = end - start >= 3
     return has_room and data[start] == 0xEF and data[start + 1] == 0xBB and data[start + 2] == 0xBF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _classify(data: Any, position: int, end: int) -> tuple[int, int]:
     """Return (LINE_ENDINGS, CONTROL or -1 to keep, bytes) of one ASCII or 0xC2 character."""
     byte = data[position]
@@ -111,7 +111,7 @@ def _classify(data: Any, position: int, end: int) -> tuple[int, int]:
     return -1, 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strip_trailing(output: Any, first: int, written: int, count: Any) -> int:
     """Take back the spaces and tabs just written; amortised linear, each is written once."""
     kept = written
