@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,39 +12,65 @@ from numpy.typing import NDArray
 from olmo_loader.errors import ConfigurationError
 
 
-def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> NDArray[np.int32]:
-    """Return the lengths of the documents in one instance, taking every EOS as an end.
+@dataclass(frozen=True)
+class DocumentLengths:
+    """The lengths of the documents in some instances, one after another."""
+
+    lengths: NDArray[np.int32]
+    """int32 ``(all documents,)``."""
+    counts: NDArray[np.int64]
+    """Documents in each instance, at least 1, int64 ``(instances,)``."""
+
+    def padded(self) -> NDArray[np.int32]:
+        """Return int32 ``(instances, most documents)``, padded right with 0."""
+        widest = int(self.counts.max(initial=0))
+        table = np.zeros((len(self.counts), widest), np.int32)
+        table[np.arange(widest) < self.counts[:, None]] = self.lengths
+        return table
+
+    def longest(self) -> list[int]:
+        """Return the longest document of each instance."""
+        firsts = np.cumsum(self.counts) - self.counts
+        longest: list[int] = np.maximum.reduceat(self.lengths, firsts).tolist()
+        return longest
+
+
+def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> DocumentLengths:
+    """Take every EOS as the end of a document.
 
     The EOS belongs to the document it ends, leading and repeated ones are documents of length 1,
-    and tokens after the last EOS are a document too: ``[5, 2, 6, 7, 2]`` with EOS 2 gives ``[2,
-    3]``.
+    and tokens after the last EOS are a document too: ``[5, 2, 6, 7, 2]`` with EOS 2 gives
+    ``[2, 3]``.
 
     Args:
-        ids: integers ``(sequence_length,)``, at least one.
+        ids: integers ``(instances, sequence_length)``, at least one token each.
         eos_token_id: the separator.
 
     Returns:
-        int32 ``(documents,)``; the sum is ``len(ids)``.
+        Lengths that sum to ``sequence_length`` in each instance.
     """
-    if len(ids) == 0:
+    if ids.shape[1] == 0:
         raise ConfigurationError("an instance without tokens has no document")
-    ends = np.flatnonzero(ids == eos_token_id) + 1
-    if len(ends) == 0 or ends[-1] != len(ids):
-        ends = np.append(ends, len(ids))
-    return np.diff(ends, prepend=0).astype(np.int32)
+    ends = ids == eos_token_id
+    ends[:, -1] = True  # so that no document runs on into the next row
+    flat = np.flatnonzero(ends)
+    lengths = np.empty(len(flat), np.int32)
+    lengths[0] = flat[0] + 1
+    np.subtract(flat[1:], flat[:-1], out=lengths[1:], casting="unsafe")
+    return DocumentLengths(lengths, np.count_nonzero(ends, axis=1))
 
 
-def lengths_from_boundaries(boundaries: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return int32 ``(documents,)`` lengths from ``(documents + 1,)`` boundaries."""
-    return np.diff(boundaries).astype(np.int32)
+def lengths_from_boundaries(boundaries: Sequence[NDArray[np.int64]]) -> DocumentLengths:
+    """Take boundaries ``(documents + 1,)`` per instance, see `olmo_loader.shard_files`."""
+    lengths = [bounds[1:] - bounds[:-1] for bounds in boundaries]
+    counts = np.array([len(values) for values in lengths], np.int64)
+    return DocumentLengths(np.concatenate(lengths).astype(np.int32), counts)
 
 
 def pad_lengths(lengths: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     """Stack the lengths of a batch: int32 ``(batch, most documents)``, padded right with 0."""
-    padded = np.zeros((len(lengths), max(map(len, lengths))), np.int32)
-    for row, values in zip(padded, lengths, strict=True):
-        row[: len(values)] = values
-    return padded
+    counts = np.array([len(values) for values in lengths], np.int64)
+    return DocumentLengths(np.concatenate(lengths), counts).padded()
 
 
 def cumulative_lengths(doc_lens: NDArray[np.int32]) -> NDArray[np.int32]:

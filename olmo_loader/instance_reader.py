@@ -7,7 +7,6 @@ Files keep their order, the same file may be listed several times.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import FilePool
-from olmo_loader.document_lengths import lengths_by_eos, lengths_from_boundaries
+from olmo_loader.document_lengths import DocumentLengths, lengths_from_boundaries
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.overriding import override
 from olmo_loader.shard_files import docs_between, open_docs
@@ -79,8 +78,9 @@ class InstanceReader:
         self.first_instances: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts)))
         """Global number of each file's first instance, int64 ``(files + 1,)``; last = number."""
         self._pool = FilePool()
-        self._checked = np.full(len(files.paths), files.described)
-        self._docs: OrderedDict[int, NDArray[Any]] = OrderedDict()
+        self._names = tuple(str(path) for path in files.paths)
+        self._checked = [files.described] * len(files.paths)
+        self._docs: dict[int, NDArray[Any]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -126,15 +126,15 @@ class InstanceReader:
 
     def _read_ids(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[Any]:
         raw = np.empty((len(files), self.files.sequence_length), self.files.dtype)
-        row_bytes, item = raw.strides[0], raw.itemsize
+        row_bytes, item, begin = raw.strides[0], raw.itemsize, 0
         buffer = raw.data.cast("B") if raw.size else memoryview(b"")
-        paths = self.files.paths
-        for row, (file, start) in enumerate(zip(files.tolist(), starts.tolist(), strict=True)):
-            if not self._checked[file]:
-                check_first_ids(paths[file], self.files.dtype)
-                self._checked[file] = True
-            begin = row * row_bytes
-            self._pool.read_into(paths[file], start * item, buffer[begin : begin + row_bytes])
+        names, checked, read_into = self._names, self._checked, self._pool.read_into
+        for file, start in zip(files.tolist(), starts.tolist(), strict=True):
+            if not checked[file]:
+                check_first_ids(self.files.paths[file], self.files.dtype)
+                checked[file] = True
+            read_into(names[file], start * item, buffer[begin : begin + row_bytes])
+            begin += row_bytes
         return raw
 
     def _read_masks(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -143,7 +143,7 @@ class InstanceReader:
         if paths is None:
             return mask
         for row, (file, start) in enumerate(zip(files.tolist(), starts.tolist(), strict=True)):
-            data = self._pool.read(paths[file], start, self.files.sequence_length)
+            data = self._pool.read(str(paths[file]), start, self.files.sequence_length)
             mask[row] = np.frombuffer(data, np.uint8) != 0
         return mask
 
@@ -168,16 +168,10 @@ class InstanceReader:
                 ids[row, inside] = pad
                 mask[row, inside] = False
 
-    def lengths_by_eos(self, instances: Instances, eos_token_id: int) -> list[NDArray[np.int32]]:
-        """Return each instance's document lengths, every stored EOS an end: int32 arrays."""
-        return [lengths_by_eos(row, eos_token_id) for row in instances.raw]
-
-    def stored_lengths(self, instances: Instances) -> list[NDArray[np.int32]]:
-        """Return each instance's document lengths from the shards' document records."""
-        return [
-            lengths_from_boundaries(self.documents_at(file, start)[1])
-            for file, start in zip(instances.files.tolist(), instances.starts.tolist(), strict=True)
-        ]
+    def stored_lengths(self, instances: Instances) -> DocumentLengths:
+        """Return the instances' document lengths from the shards' document records."""
+        places = zip(instances.files.tolist(), instances.starts.tolist(), strict=True)
+        return lengths_from_boundaries([self.documents_at(*place)[1] for place in places])
 
     def documents_at(self, file: int, start: int) -> tuple[int, NDArray[np.int64]]:
         """Return the documents of the instance at token ``start`` of a file.
@@ -195,16 +189,14 @@ class InstanceReader:
                 f"{self.files.paths[file]} has no stored document boundaries: "
                 'use doc_boundaries="eos"'
             )
-        with self._lock:
-            docs = self._docs.get(file)
-            if docs is None:
-                docs = open_docs(self.files.paths[file], self.files.num_docs[file])
-                self._docs[file] = docs = docs.view(np.ndarray)
+        docs = self._docs.get(file)
+        if docs is None:
+            found = open_docs(self.files.paths[file], self.files.num_docs[file])
+            with self._lock:
+                docs = self._docs[file] = found.view(np.ndarray)
                 if len(self._docs) > _MAX_OPEN_DOCS:
-                    self._docs.popitem(last=False)
-            else:
-                self._docs.move_to_end(file)
-            return docs
+                    del self._docs[next(iter(self._docs))]
+        return docs
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:

@@ -35,8 +35,12 @@ _log = logging.getLogger(__name__)
 class Batch(dict[str, Any]):
     """One batch: OLMo's fields as keys, see `olmo_loader.collator.DataCollator`."""
 
-    state: dict[str, Any]
-    """The loader's state after this batch, JSON values only. Save it with the model."""
+    position: LoaderState
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The loader's state after this batch, JSON values only. Save it with the model."""
+        return self.position.to_json()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -172,7 +176,7 @@ class TrainLoader:
         )
         for batch, counts, end in prefetcher:
             self._advance(counts, end)
-            batch.state = self._state.to_json()
+            batch.position = self._state
             yield batch
 
     def _epoch_order(self, epoch: int) -> Order:

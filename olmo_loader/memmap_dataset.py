@@ -23,7 +23,7 @@ import torch
 from torch.utils.data import Dataset
 
 from olmo_loader.byte_range import local_path
-from olmo_loader.document_lengths import pad_lengths
+from olmo_loader.document_lengths import DocumentLengths, lengths_by_eos
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
@@ -177,7 +177,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         if self._generate_attention_mask:
             item["attention_mask"] = torch.from_numpy(read.ids[0] != self.pad_token_id).long()
         if self._generate_doc_lengths:
-            item["doc_lens"] = torch.from_numpy(self._lengths(read)[0])
+            item["doc_lens"] = torch.from_numpy(self._lengths(read).lengths)
         return item
 
     def read_batch(self, index: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, Any]:
@@ -199,17 +199,17 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             batch["instance_mask"] = torch.from_numpy(~dropped)
         if self._generate_doc_lengths:
             lengths = self._lengths(read)
-            batch["doc_lens"] = torch.from_numpy(pad_lengths(lengths))
-            batch["max_doc_lens"] = [int(values.max()) for values in lengths]
+            batch["doc_lens"] = torch.from_numpy(lengths.padded())
+            batch["max_doc_lens"] = lengths.longest()
         if self._include_instance_metadata:
             batch["metadata"] = [deepcopy(self._metadata[file]) for file in read.files.tolist()]
         return batch
 
-    def _lengths(self, read: Instances) -> list[np.ndarray[Any, np.dtype[np.int32]]]:
+    def _lengths(self, read: Instances) -> DocumentLengths:
         if self.doc_boundaries == "stored":
             return self.reader.stored_lengths(read)
         assert self.eos_token_id is not None
-        return self.reader.lengths_by_eos(read, self.eos_token_id)
+        return lengths_by_eos(read.raw, self.eos_token_id)
 
     @override
     def __add__(self, other: Dataset[dict[str, Any]]) -> MemMapDataset:  # type: ignore[override]

@@ -188,10 +188,11 @@ def docs_between(
     if not 0 <= start < end <= n_tokens:
         raise ConfigurationError(f"tokens {start}..{end} are not inside a shard of {n_tokens}")
     starts = docs["start"]
-    first = int(np.searchsorted(starts, np.uint64(start), side="right")) - 1
-    last = int(np.searchsorted(starts, np.uint64(end), side="left"))
-    inside = np.asarray(starts[first + 1 : last], np.int64)
-    return first, np.concatenate(([start], inside, [end])).astype(np.int64)
+    begin, last = starts.searchsorted(np.array((start + 1, end), np.uint64)).tolist()
+    bounds = np.empty(last - begin + 2, np.int64)
+    bounds[0], bounds[-1] = start, end
+    bounds[1:-1] = starts[begin:last]
+    return begin - 1, bounds
 
 
 def sha256_file(path: Path) -> str:

@@ -7,7 +7,7 @@ instances) in one object, over all ranks, so it does not depend on ranks, thread
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from olmo_loader.errors import StateError
@@ -43,7 +43,7 @@ class LoaderState:
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as a dict of JSON values, below 10 kB for some hundred sources."""
-        return asdict(self)
+        return {**vars(self), "tokens_per_source": dict(self.tokens_per_source)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> LoaderState:

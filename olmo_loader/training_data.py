@@ -40,7 +40,9 @@ class TrainingData:
 
     def count_sources(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many of these instances each of `sources` has, int64 ``(sources,)``."""
-        files, _ = self.dataset.reader.locate(index)
+        if len(self.sources) == 1:
+            return np.array([len(index)])
+        files = self.dataset.reader.first_instances.searchsorted(index, side="right") - 1
         return np.bincount(self.source_of_file[files], minlength=len(self.sources))
 
 
