@@ -94,7 +94,7 @@ class StageRun:
         if done or taken_up:
             record = RunRecord(
                 asset=self.asset,
-                run_id=self.context.run_id,
+                run_id=self.context.run.run_id,
                 started_at=self._started_at.isoformat(timespec="seconds"),
                 wall_seconds=round(wall, 3),
                 cpu_seconds=round(cpu, 3),
