@@ -24,6 +24,8 @@ MAX_CHARACTERS = 2000
 same for 99 documents in 100, at a quarter of the time."""
 
 ANY_LANGUAGE = "any"
+UNDETERMINED = "und"
+"""ISO 639-2 code of a text whose language is not certain."""
 _LABEL_PREFIX = "__label__"
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.html import NO_MAIN_TEXT, Rejected, extract_main_text, is_html
-from assets.cleaning.language import ANY_LANGUAGE, identify_languages
+from assets.cleaning.language import ANY_LANGUAGE, UNDETERMINED, identify_languages
 from assets.cleaning.rules import (
     Rule,
     Signal,
@@ -155,13 +155,21 @@ def _drop_empty(batch: _Batch) -> None:
 
 
 def _drop_languages(batch: _Batch, wanted: tuple[str, ...], threshold: float) -> None:
-    """Identify languages; drop what is in none of the wanted ones, or in none for certain."""
+    """Identify languages; drop what is in none of the wanted ones, or in none for certain.
+
+    A source that takes any language loses nothing here: what is not certain is `und`.
+    """
     labels, scores = identify_languages(batch.texts)
-    for number, row in enumerate(batch.rows.tolist()):
-        batch.languages[row], batch.language_scores[row] = labels[number], scores[number]
     certainty = np.array(scores, np.float64)
-    is_wanted = np.array([ANY_LANGUAGE in wanted or label in wanted for label in labels], np.bool_)
     is_certain = certainty >= threshold
+    takes_any = ANY_LANGUAGE in wanted
+    for number, row in enumerate(batch.rows.tolist()):
+        is_named = is_certain[number] or not takes_any
+        batch.languages[row] = labels[number] if is_named else UNDETERMINED
+        batch.language_scores[row] = scores[number]
+    if takes_any:
+        return
+    is_wanted = np.array([label in wanted for label in labels], np.bool_)
     for rule, failing in ((LANGUAGE, ~is_wanted), (LANGUAGE_SCORE, is_wanted & ~is_certain)):
         batch.verdicts.drop(
             batch.rows[failing],

@@ -53,7 +53,7 @@ class SourceSettings:
     profile: Literal["web", "text", "code", "none"] = "web"
     """Which cleaning rules apply."""
     languages: tuple[str, ...] = ("any",)
-    """ISO 639 codes that are kept, or `any`."""
+    """ISO 639 codes that are kept, or `any`: then no document is dropped for its language."""
     priority: int = 0
     """Within a generation, documents of a source with a higher priority are kept first."""
     weight: float | None = None
@@ -155,7 +155,8 @@ class CleaningSettings:
     extractor: str = "resiliparse"
     page_limits: PageLimits = field(default_factory=PageLimits)
     language_threshold: float = 0.65
-    """Least confidence of the language identification; below it a document is dropped."""
+    """Least confidence of the language identification, in [0, 1]. Below it a document is dropped, or
+    named `und` where its source takes any language."""
     rules: CleaningRules = field(default_factory=CleaningRules)
     pii: dict[str, Any] | None = None
     perplexity: dict[str, Any] | None = None
