@@ -6,6 +6,7 @@ only.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,13 +78,8 @@ def materialize_tokens(root: Root, settings: Settings, log: LandingLog) -> Stage
     )
     check_accounting(report)
     check_limits(report, settings.limits)
-    return StageReport(
-        stage=STAGE,
-        entries=report.entries,
-        digest=report.digest,
-        num_done=report.num_done,
-        num_skipped=report.num_skipped,
-        num_taken_up=report.num_taken_up,
+    return dataclasses.replace(
+        report,
         waiting=waiting,
         facts={"tokenizer": pin.sha256, "vocab_size": pin.vocab_size, "dtype": pin.dtype},
     )

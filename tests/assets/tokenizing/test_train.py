@@ -186,3 +186,11 @@ def test_two_writers_agree(kept):
         thread.join()
     assert len(found) == 2
     assert found[0] == found[1]
+
+
+def test_a_lost_copy_in_the_data_set_comes_back(kept):
+    pin = materialize_tokenizer(kept.root, kept.settings(), kept.log)
+    name = f"dataset/{pin.dataset_entry()['path']}"
+    kept.root.storage.remove(name)
+    materialize_tokenizer(kept.root, kept.settings(), kept.log)
+    assert kept.root.storage.read(name) == kept.root.read_bytes(pin.file)
