@@ -13,6 +13,7 @@ else of what came before: a run that was killed goes on where it stopped and cut
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,12 +85,7 @@ def cut_group(
         IntegrityError: the shards hold more documents than the generations have.
     """
     filled = [(number, count) for number, count in generations if count]
-    total = sum(count for _, count in filled)
-    if cut_end > total or len(lengths) != total - cut_end:
-        raise IntegrityError(
-            f"shards reach document {cut_end:,d}, {len(lengths):,d} more were given, but "
-            f"the generations have {total:,d} documents"
-        )
+    _require_lengths(sum(count for _, count in filled), cut_end, len(lengths))
     cuts: list[Cut] = []
     start, available = cut_end, 0
     for number, count in filled:
@@ -97,21 +93,22 @@ def cut_group(
         if number < cut_generation or available <= start:
             continue
         window = lengths[start - cut_end : available - cut_end]
-        ends = cut_ends(
-            window,
-            max_tokens=max_tokens,
-            min_tokens=min_tokens,
-            is_first=number == filled[0][0],
-        )
-        first = 0
-        for end in ends:
-            num_tokens = int(window[first:end].sum())
-            cuts.append(
-                Cut(generation=number, start=start + first, end=start + end, num_tokens=num_tokens)
-            )
-            first = end
-        start += first
+        is_first = number == filled[0][0]
+        ends = cut_ends(window, max_tokens=max_tokens, min_tokens=min_tokens, is_first=is_first)
+        for low, high in itertools.pairwise([0, *ends]):
+            num_tokens = int(window[low:high].sum())
+            span = {"start": start + low, "end": start + high}
+            cuts.append(Cut(generation=number, num_tokens=num_tokens, **span))
+        start = cuts[-1].end if ends else start
     return cuts
+
+
+def _require_lengths(total: int, cut_end: int, num_lengths: int) -> None:
+    if num_lengths != total - cut_end:
+        raise IntegrityError(
+            f"shards reach document {cut_end:,d}, {num_lengths:,d} more were given, but "
+            f"the generations have {total:,d} documents"
+        )
 
 
 def document_order(num_documents: int, *, seed: int, group: str, generation: int) -> Lengths:

@@ -21,8 +21,8 @@ from assets.errors import IntegrityError
 from assets.tokenizing.tokenizer import LoadedTokenizer
 
 BATCH_BYTES = 1 << 20
-"""UTF-8 bytes encoded at once. `tokenizers` needs 120 times as much while it works: 120 MiB, and
-2.8 GiB for the longest text that `documents` lets through (24 MiB), which cannot be split exactly."""
+"""UTF-8 bytes encoded at once. `tokenizers` needs 120 times as much while it works: 120 MiB, but
+2.8 GiB for the longest text that `documents` lets pass (24 MiB): texts cannot be split exactly."""
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 

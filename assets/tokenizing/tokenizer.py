@@ -68,15 +68,7 @@ def load_tokenizer(
     vocabulary: dict[str, int] = engine.get_vocab(with_added_tokens=True)
     if not vocabulary:
         raise ConfigurationError(f"{where}: the vocabulary is empty; give a trained tokenizer")
-    if getattr(engine.model, "dropout", None):
-        raise ConfigurationError(
-            f"{where}: BPE dropout {engine.model.dropout} gives other ids on every run; "
-            'set "dropout" to null in the file'
-        )
-    # A file saved from training may cut or pad what it encodes: documents would lose their ends.
-    engine.no_truncation()
-    engine.no_padding()
-    engine.encode_special_tokens = True
+    _make_exact(engine, where)
     added = engine.get_added_tokens_decoder().values()
     special = sorted((token.content for token in added if token.special), key=_longest_first)
     eos_token_id = _find(vocabulary, special, eos_token, key="eos_token", where=where)
@@ -108,6 +100,19 @@ def _parse(data: bytes, where: str) -> tokenizers.Tokenizer:
         raise ConfigurationError(
             f"{where}: tokenizers {tokenizers.__version__} cannot load it: {error}"
         ) from error
+
+
+def _make_exact(engine: tokenizers.Tokenizer, where: str) -> None:
+    """Let the tokenizer encode every text whole, as it stands, and the same way each time."""
+    if getattr(engine.model, "dropout", None):
+        raise ConfigurationError(
+            f"{where}: BPE dropout {engine.model.dropout} gives other ids on every run; "
+            'set "dropout" to null in the file'
+        )
+    # A file saved from training may cut or pad what it encodes: documents would lose their ends.
+    engine.no_truncation()
+    engine.no_padding()
+    engine.encode_special_tokens = True
 
 
 def _find(
