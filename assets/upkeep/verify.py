@@ -1,0 +1,46 @@
+"""`verify`: everything in a root against its records, every fault named, nothing changed."""
+
+from __future__ import annotations
+
+from assets.root import Root
+from assets.settings.schema import Settings
+from assets.sources.landing_log import LandingLog, read_log
+from assets.upkeep.finding import Finding, as_finding
+from assets.upkeep.verify_data_set import verify_accounts, verify_published
+from assets.upkeep.verify_parts import Progress, load_manifests, verify_ledgers, verify_objects
+
+
+def verify(
+    root: Root,
+    settings: Settings | None = None,
+    *,
+    full: bool = True,
+    progress: Progress = lambda _: None,
+) -> list[Finding]:
+    """Check the landing log, manifests, objects, ledgers, index, shards, plans and takedowns.
+
+    Args:
+        root: the root.
+        settings: with them, the documents of shards are compared with the token parts in order,
+            and the accounting line is proved.
+        full: read and hash every byte, and compare ledgers row by row; without, sizes and counts.
+        progress: called with a line before each larger step.
+
+    Returns:
+        Every fault; empty if the root is sound.
+    """
+    findings: list[Finding] = []
+    log: LandingLog | None = None
+    progress("landing log")
+    with as_finding("landings", "landings/", findings):
+        log = read_log(root)
+    manifests = load_manifests(root, findings)
+    findings += verify_objects(root, manifests, full=full, progress=progress)
+    if full:
+        findings += verify_ledgers(root, manifests, progress)
+    findings += verify_published(root, log, full=full, progress=progress)
+    if settings is not None and log is not None:
+        progress("documents of shards, accounting")
+        findings += verify_accounts(root, settings.sharding, log)
+    # One damaged list is met by several checks.
+    return list(dict.fromkeys(findings))
