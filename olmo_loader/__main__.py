@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = {"inspect": run_inspect, "verify": run_verify, "stats": run_stats}
     try:
         return commands[options.command](options)
+    except BrokenPipeError:  # the reader of the output had enough
+        return 0
     except (LoaderError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    except BrokenPipeError:
-        return 0
 
 
 def run_inspect(options: argparse.Namespace) -> int:

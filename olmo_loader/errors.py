@@ -5,17 +5,14 @@ Each message names the file, what was found and what to do.
 ::
 
     LoaderError
-    |-- ConfigurationError (ValueError)   an argument or a combination of arguments that cannot work
-    |   |-- NotInThisVersion              understood, but it comes with a later version
-    |   |-- DtypeError (TypeError)        no type of numpy's, or none for token ids
+    |-- ConfigurationError (ValueError)       arguments that cannot work
+    |   |-- NotInThisVersion                  understood, but it comes with a later version
+    |   |-- DtypeError (TypeError)            no type of numpy's, or none for token ids
     |   `-- BatchShapeError (AssertionError)  sizes that do not divide by the number of ranks
-    |-- IntegrityError                    bytes on disk are not what their header, index or plan
-    says
-    |   `-- ShortReadError (OSError)      a file ended before the bytes that were asked for
-    |-- StateError (ValueError)           a state that does not belong to this data set, plan or
-    batch shape
-    |-- PlanExhausted                     a plan of a single pass was asked for another epoch
-    `-- WorkerError (RuntimeError)        every reading thread ended without a result
+    |-- IntegrityError                        bytes are not what header, index or plan say
+    |   `-- ShortReadError (OSError)          a file ended before the bytes asked for
+    |-- StateError (ValueError)               a state of other data, another plan or shape
+    `-- WorkerError (RuntimeError)            every reading thread ended without a result
 
 This module imports nothing.
 """
@@ -53,10 +50,6 @@ class ShortReadError(IntegrityError, OSError):
 
 class StateError(LoaderError, ValueError):
     """A loader state that does not fit this data set, plan or batch shape."""
-
-
-class PlanExhausted(LoaderError):  # noqa: N818 - reads as the sentence it prints
-    """A plan of a single pass has no further epoch."""
 
 
 class WorkerError(LoaderError, RuntimeError):

@@ -35,7 +35,6 @@ HEADER_SUFFIX = ".meta.json"
 CRC_SUFFIX = ".crc"
 DOCS_SUFFIX = ".docs.npy"
 CSV_SUFFIX = ".csv.gz"
-MASK_SUFFIX = ".mask"
 
 SIDECAR_SUFFIXES = (CRC_SUFFIX, CSV_SUFFIX, DOCS_SUFFIX, HEADER_SUFFIX)
 """What every shard has beside its ids, in the order of index records."""

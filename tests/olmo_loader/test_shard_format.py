@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from olmo_loader.errors import ConfigurationError, IntegrityError
-from olmo_loader.shard_format import docs_between, open_docs, read_header
+from olmo_loader.records import canonical_json, read_record, seal
+from olmo_loader.shard_files import check_docs
+from olmo_loader.shard_format import DOC_RECORD, docs_between, open_docs, read_header
 from tests.olmo_loader.small_data import EOS, append_documents, doc_ids, make_documents, writer
 
 IDS = np.arange(2, 12)
@@ -154,3 +156,58 @@ def test_a_shard_of_another_size_than_its_header_says_is_refused(tmp_path: Path)
         read_header(tmp_path / "s.npy")
     with pytest.raises(IntegrityError, match="document records"):
         open_docs(tmp_path / "s.npy", 4)
+
+
+def reseal(path: Path, **changes) -> None:
+    path.write_bytes(canonical_json(seal({**read_record(path), **changes})))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 2}, "is no shard this version reads"),
+        ({"layout": "tok"}, "is no shard this version reads"),
+        ({"crc": {}}, "unknown checksums"),
+        ({"n_tokens": 1}, "are not"),
+        ({"max_id": 300}, "do not fit a vocabulary"),
+        ({"vocab_size": 70000}, "do not fit a vocabulary"),
+    ],
+)
+def test_a_sealed_header_that_contradicts_itself(tmp_path: Path, changes, message: str):
+    with writer(tmp_path, "s") as out:
+        append_documents(out, 1, make_documents(1, 3))
+    reseal(tmp_path / "s.meta.json", **changes)
+    with pytest.raises(IntegrityError, match=message):
+        read_header(tmp_path / "s.npy")
+
+
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [
+        ([0, 5, 9], "3 documents, the header says 2"),
+        ([1, 5], "begins at 1, not at 0"),
+        ([0, 0], "are not ascending"),
+        ([0, 10], "are not ascending below 10"),
+        ([], "0 documents, the header says 2"),
+    ],
+)
+def test_document_records_that_cannot_be(tmp_path: Path, starts: list[int], message: str):
+    with writer(tmp_path, "s") as out:
+        out.append(IDS, np.array([0, 4]), doc_ids(0, 2), ["a", "b"], [0, 1])
+    header = read_header(tmp_path / "s.npy")
+    docs = np.zeros(len(starts), DOC_RECORD)
+    docs["start"] = starts
+    with pytest.raises(IntegrityError, match=message):
+        check_docs(docs, header, "s")
+
+
+def test_names_and_ranges_that_cannot_be(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="ends in"):
+        read_header(tmp_path / "s.bin")
+    for start, end in ((0, 0), (5, 4), (0, 11), (-1, 3)):
+        with pytest.raises(ConfigurationError, match="are not inside a shard of 10"):
+            docs_between(np.zeros(1, DOC_RECORD), start, end, 10)
+    with writer(tmp_path, "s") as out:
+        assert (out.n_tokens, out.n_docs) == (0, 0)
+        append_documents(out, 1, make_documents(1, 3))
+        assert out.n_docs == 3

@@ -10,8 +10,10 @@ import pytest
 
 from olmo_loader.errors import IntegrityError, LoaderError
 from olmo_loader.published import open_published
+from olmo_loader.records import canonical_json, seal, sha256_hex
+from olmo_loader.shard_index import index_name
 from olmo_loader.verify import verify_dataset
-from tests.olmo_loader.small_data import make_small
+from tests.olmo_loader.small_data import SmallDataset, make_small
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +110,47 @@ def test_opening_checks_every_shard(copy: Path, change: str):
         path.write_bytes(path.read_bytes() + b"\0\0")
     with pytest.raises(IntegrityError, match=path.name):
         open_published(copy)
+
+
+def reseal_index(data: SmallDataset, **changes) -> None:
+    """Alter the first index record so that hashes and chain are whole again."""
+    record = {**data.records[0], **changes}
+    data.index[0] = canonical_json(seal(record))
+    for number in range(1, len(data.index)):
+        after = {**data.records[number], "prev": sha256_hex(data.index[number - 1])}
+        data.index[number] = canonical_json(seal(after))
+    for number, content in enumerate(data.index, start=1):
+        (data.folder / index_name(number)).write_bytes(content)
+    data.publish()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_id": 298}, "differs from the index in max_id"),
+        ({"bos_policy": "each"}, "differs from the index in bos_policy"),
+        ({"sha256": "0" * 64}, "differs from the index in sha256"),
+    ],
+)
+def test_an_index_that_lies_about_a_shard_is_named(tmp_path: Path, changes, message: str):
+    data = make_small(tmp_path / "dataset", docs=5)
+    reseal_index(data, **changes)
+    assert any(message in fault for fault in verify_dataset(data.folder))
+
+
+def test_takedowns_of_what_is_not_there_are_named(tmp_path: Path):
+    data = make_small(tmp_path / "dataset", docs=5)
+    shard = data.records[0]["shard"]
+    data.take_down([("shards/none/0.npy", 0, 1), (shard, 0, 10**6)])
+    data.publish()
+    faults = list(verify_dataset(data.folder))
+    assert any("names shards/none/0.npy, which is not in the index" in fault for fault in faults)
+    assert any("names tokens that the shard does not have" in fault for fault in faults)
+
+
+def test_a_shard_of_another_vocabulary_is_refused_at_open(tmp_path: Path):
+    data = make_small(tmp_path / "dataset", docs=5)
+    data.plans.clear()
+    reseal_index(data, max_id=300)
+    with pytest.raises(IntegrityError, match="with ids up to 300"):
+        open_published(data.folder)
