@@ -80,7 +80,7 @@ def check_losses(decided: DecidedGeneration, limit: float) -> None:
             f"{decided.number} as duplicates ({len(lost) / len(positions):.2%}; "
             f"dedup.minhash.max_source_loss is {limit:.2%}). Some of them, with who would stay:\n"
             f"{pairs}\nIf they are duplicates, raise dedup.minhash.max_source_loss and run again; "
-            "nothing of this generation was decided yet."
+            "nothing of this generation is committed."
         )
 
 
