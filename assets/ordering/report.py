@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assets.ordering.accounting import SourceAccount
 from assets.ordering.publish import DatasetReport
-from assets.report import Shown, Table
+from assets.report import Record, Shown, Table
 
 _LINES = (
     *("token_documents", "in_instances", "shard_tails", "discarded", "left_out", "not_drawn"),
@@ -14,7 +14,7 @@ _LINES = (
 
 def describe_dataset(report: DatasetReport) -> dict[str, Shown]:
     """Return the figures and tables of a publication, by name."""
-    rows = [
+    rows: list[Record] = [
         {"source": source, **_line(account)} for source, account in sorted(report.accounts.items())
     ]
     shown: dict[str, Shown] = {

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,16 @@ def test_another_publication_in_between_is_taken_in(grown: GrownCorpus) -> None:
     assert published is not None
     assert published.file.plan == report.plan_id
     assert published.file.plans == (others[0].plan_id, report.plan_id)
+
+
+def test_many_publications_at_once_all_succeed_and_one_changes_something(
+    grown: GrownCorpus,
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(lambda _: grown.publish(), range(4)))
+    assert len({report.digest for report in reports}) == 1
+    assert [report.is_changed for report in reports].count(True) == 1
+    assert list(verify_dataset(grown.dataset)) == []
 
 
 def test_a_generation_that_is_being_cut_is_left_out(grown: GrownCorpus) -> None:
