@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from assets.errors import DataPlatformError
 from assets.process_time import tree_cpu_seconds
-from assets.report import Markdown, Report, Shown, Table, describe, work_done
+from assets.report import Markdown, Report, Shown, Table, as_table, describe, work_done
 from assets.root import Root
 from assets.run_history import RunRecord, record_run
 from assets.stage import StageReport
@@ -131,13 +131,13 @@ def stage_run(context: dg.AssetExecutionContext) -> Iterator[StageRun]:
 def check_result(
     name: str, passed: bool, facts: Mapping[str, Any], message: str
 ) -> dg.AssetCheckResult:
-    """Return a check's verdict; nested numbers are shown as JSON."""
-    shown = {
-        key: dg.MetadataValue.json(dict(value)) if isinstance(value, Mapping) else value
-        for key, value in facts.items()
-    }
+    """Return a check's verdict with its numbers; nested ones become one table."""
+    nested = {key: value for key, value in facts.items() if isinstance(value, Mapping)}
+    shown = {key: value for key, value in facts.items() if key not in nested}
+    if nested:
+        shown["numbers"] = as_table(nested, first="of")
     return dg.AssetCheckResult(
-        check_name=name, passed=passed, metadata=shown, description=message or None
+        check_name=name, passed=passed, metadata=to_metadata(shown), description=message or None
     )
 
 
@@ -164,9 +164,11 @@ def _to_metadata(value: Shown) -> Any:
         return dg.MetadataValue.md(value.text)
     if not isinstance(value, Table):
         return value
-    records = [dg.TableRecord(dict(row)) for row in value.rows]
-    kinds = {name: _column_type(item[name] for item in value.rows) for name in value.rows[0]}
-    columns = [dg.TableColumn(name, kind) for name, kind in kinds.items()]
+    names = list(dict.fromkeys(name for row in value.rows for name in row))
+    records = [dg.TableRecord({name: row.get(name) for name in names}) for row in value.rows]
+    columns = [
+        dg.TableColumn(name, _column_type(row.get(name) for row in value.rows)) for name in names
+    ]
     return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
 
 

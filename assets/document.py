@@ -152,6 +152,17 @@ def detail(**fields: Any) -> str:
     )
 
 
+def length_histogram(lengths: np.ndarray) -> dict[str, int]:
+    """Return {"n": how many of some lengths (documents,) are in [n, 2n)}, n a power of two.
+
+    A length of 0 is counted with 1. Histograms of parts add up by key.
+    """
+    # frexp gives the exact number of bits, where the logarithm of 2**k - 1 may round up to k.
+    bits = np.frexp(np.maximum(np.asarray(lengths, np.int64), 1))[1] - 1
+    counts = np.bincount(bits)
+    return {str(1 << bit): int(counts[bit]) for bit in np.flatnonzero(counts).tolist()}
+
+
 def count_decisions(ledger: pa.Table) -> dict[str, Any]:
     """Return {in, kept, modified, dropped: {rule: n}, quarantined: {rule: n}} of a ledger table.
 

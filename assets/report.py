@@ -15,6 +15,8 @@ from assets.stage import StageReport, add_statistics
 
 LENGTHS = "lengths"
 """Name of the statistic {"n": documents whose length is in [n, 2n)}, n a power of two."""
+HEADLINES = ("documents", "tokens", "dropped_share", "quarantined_share", "kept", "in")
+"""Figures that are shown before everything else."""
 MAX_TABLE_ROWS = 500
 
 Record = dict[str, str | int | float | None]
@@ -74,15 +76,22 @@ def describe(report: StageReport, *, source: str | None = None) -> dict[str, Sho
     total: dict[str, Any] = {}
     for counts in by_source.values():
         total = add_statistics(total, counts)
-    shown: dict[str, Shown] = dict(_figures(total))
-    shown |= work_done(report)
+    figures = _figures(total)
+    shown: dict[str, Shown] = {name: figures[name] for name in HEADLINES if name in figures}
     if by_source:
         shown["by_source"] = source_table(by_source)
         shown["by_rule"] = rule_table(by_source)
     if lengths := total.get(LENGTHS):
         unit = "tokens" if report.stage == "tokens" else "bytes"
         shown["lengths"] = Markdown(text=histogram_markdown(lengths, unit=unit))
+    shown |= work_done(report)
+    shown |= {name: value for name, value in figures.items() if name not in shown}
     return shown | {name: value for name, value in report.facts.items() if _is_plain(value)}
+
+
+def as_table(facts: Mapping[str, Mapping[str, Any]], *, first: str) -> Table:
+    """Return nested numbers as a table: one row per name, inner names joined by a space."""
+    return Table(rows=tuple({first: name, **_flat(inner)} for name, inner in facts.items()))
 
 
 def work_done(report: Report) -> dict[str, Shown]:
@@ -166,9 +175,9 @@ def histogram_svg(bars: Sequence[tuple[str, int]], *, unit: str) -> str:
     return "".join(parts)
 
 
-def _figures(counts: Mapping[str, Any]) -> Record:
+def _figures(counts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of a source's statistics, nested ones as their sums."""
-    shown: Record = {}
+    shown: dict[str, Any] = {}
     for name, value in counts.items():
         if isinstance(value, int | float) and not isinstance(value, bool):
             shown[name] = value
@@ -177,6 +186,16 @@ def _figures(counts: Mapping[str, Any]) -> Record:
             shown[decision] = sum(counts[decision].values())
             shown[f"{decision}_share"] = _share(shown[decision], counts.get("in", 0))
     return shown
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Record:
+    flat: Record = {}
+    for name, inner in value.items():
+        if isinstance(inner, Mapping):
+            flat |= _flat(inner, f"{prefix}{name} ")
+        else:
+            flat[f"{prefix}{name}"] = inner
+    return flat
 
 
 def _share(part: Any, whole: int) -> float:

@@ -22,7 +22,7 @@ from assets.cleaning.html import extractor_version
 from assets.cleaning.language import MAX_CHARACTERS, model_sha256
 from assets.cleaning.pipeline import PROSE_PROFILES, clean_table
 from assets.cleaning.text_column import count_characters, text_array
-from assets.document import CLEAN, DOCUMENTS, LEDGER, count_decisions
+from assets.document import CLEAN, DOCUMENTS, LEDGER, count_decisions, length_histogram
 from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry
 from assets.parquet_files import ParquetFile
@@ -210,19 +210,21 @@ def _clean_part(root: Root, payload: CleanTask, documents: PartEntry) -> PartEnt
 def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
     """Return the figures of some clean rows; those of a part are the sums over its batches.
 
-    `characters`, `bytes`, `words` and `languages` (documents per label) are those of the documents
-    that stay; a document whose profile asks for no language is counted under no label.
+    `characters`, `bytes`, `words`, `languages` (documents per label) and `lengths` (documents per
+    power of two of bytes) are those of the documents that stay; a document whose profile asks for no language is counted under no label.
     """
     stays = pc.is_valid(clean["text"])
     kept = clean.select(["text", "language", "num_words"]).filter(stays)
     texts = text_array(kept["text"])
     languages = Counter(label for label in kept["language"].to_pylist() if label is not None)
+    sizes = pc.binary_length(texts)
     return count_decisions(ledger) | {
         "documents": kept.num_rows,
         "characters": count_characters(texts),
-        "bytes": pc.sum(pc.binary_length(texts)).as_py() or 0,
+        "bytes": pc.sum(sizes).as_py() or 0,
         "words": pc.sum(kept["num_words"]).as_py() or 0,
         "languages": dict(sorted(languages.items())),
+        "lengths": length_histogram(sizes.to_numpy(zero_copy_only=False)),
     }
 
 

@@ -44,6 +44,7 @@ class Part:
         self.num_rows = 0
         self.num_characters = 0
         self.num_bytes = 0
+        self.lengths: Counter[int] = Counter()
         self.decisions: Counter[str] = Counter()
         self.rules: dict[str, Counter[str]] = {"dropped": Counter(), "quarantined": Counter()}
         self._data = ParquetFile(self.data_path, DOCUMENTS)
@@ -89,6 +90,7 @@ class Part:
         self.decisions["kept"] += 1
         self.num_rows += 1
         self.num_bytes += len(text)
+        self.lengths[max(len(text), 1).bit_length() - 1] += 1
         self.num_characters += len(record.text)
 
     def _add_lost(self, identity: bytes, landed_path: str, record: Lost) -> None:
@@ -134,6 +136,7 @@ class Part:
             "documents": self.num_rows,
             "characters": self.num_characters,
             "bytes": self.num_bytes,
+            "lengths": {str(1 << bits): count for bits, count in sorted(self.lengths.items())},
         }
 
 

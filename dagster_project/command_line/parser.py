@@ -84,9 +84,16 @@ def _add_query(commands: _Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
-    _add(commands, "verify", "Check everything in the root against its records.")
+    command = _add(commands, "verify", "Check everything in the root against its records.")
+    command.add_argument(
+        "--quick", action="store_true", help="sizes and counts; do not read every byte"
+    )
     command = _add(commands, "gc", "List what nothing refers to; --delete removes it.")
     command.add_argument("--delete", action="store_true", help="delete it; without, only list it")
+    command.add_argument(
+        "--older-than-hours", type=float, default=24.0, help="younger objects stay (default: 24)"
+    )
+    command.add_argument("--plan", metavar="ID", help="an older plan to give up")
 
 
 def _add_ui(commands: _Commands[argparse.ArgumentParser]) -> None:

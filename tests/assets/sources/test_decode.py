@@ -129,6 +129,7 @@ def test_documents_and_ledger_of_a_task(root: Root, tmp_path: Path) -> None:
         "documents": 3,
         "characters": 8 + len("<html>hello</html>"),
         "bytes": 8 + len("<html>hello</html>"),
+        "lengths": {"4": 2, "16": 1},
     }
 
 
