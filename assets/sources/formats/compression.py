@@ -29,6 +29,9 @@ BOMB_FREE_BYTES = 64 << 20
 MAX_EXPANSION = 200
 """Decoded bytes per stored byte above which a stream is a bomb; text compresses 3 to 30 times."""
 
+_FEED_BYTES = 1 << 14
+_LONGEST_MAGIC = 10
+
 _GZIP = b"\x1f\x8b\x08"
 _XZ = b"\xfd7zXZ\x00"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -203,39 +206,66 @@ class DecodedStream:
             head = self._read_stored()
 
     def _decode_members(self, head: bytes, new_member: Callable[[], _Member]) -> Iterator[bytes]:
-        data = head
-        while data:
+        feed = _Feed(head, self._read_stored)
+        while feed.peek():
             member = new_member()
             while not member.eof:
+                data = feed.take() if member.needs_input else b""
                 if member.needs_input and not data:
-                    data = self._read_stored()
-                    if not data:
-                        raise _Broken(
-                            "truncated", f"the {self.codec} data ends in the middle of a member"
-                        )
+                    raise _Broken(
+                        "truncated", f"the {self.codec} data ends in the middle of a member"
+                    )
                 yield member.decompress(data, CHUNK_BYTES)
-                data = b""
-            data = self._next_member(member.unused_data)
-
-    def _next_member(self, data: bytes) -> bytes:
-        """Return the bytes of the next member, empty at the end of the file."""
-        while True:
+            feed.give_back(len(member.unused_data))
             # Zero padding after a member is legal and common (tapes, block stores).
-            data = data.lstrip(b"\0")
-            if len(data) < len(_GZIP) and (more := self._read_stored()):
-                data += more
-                continue
-            if data and find_codec(data) != self.codec:
+            feed.skip_zeros()
+            following = feed.peek(_LONGEST_MAGIC)
+            if following and find_codec(following) != self.codec:
                 raise _Broken(
                     "corrupt_stream", f"bytes that are not {self.codec} data follow a whole member"
                 )
-            return data
 
     def _decode_frames(self, head: bytes) -> Iterator[bytes]:
         source = pa.PythonFile(_Prefixed(head, self._read_stored), mode="r")
         frames = pa.CompressedInputStream(source, self.codec)
         while chunk := frames.read(ARROW_CHUNK_BYTES):
             yield chunk
+
+
+class _Feed:
+    """Stored bytes in small pieces, of which what a member did not use is given back.
+
+    Decompressors copy what they do not use; with small pieces a file of very many very small
+    members costs no more than its size.
+    """
+
+    def __init__(self, head: bytes, read_more: Callable[[], bytes]) -> None:
+        self._data = head
+        self._start = 0
+        self._read_more = read_more
+
+    def peek(self, size: int = 1) -> bytes:
+        """Return the next `size` bytes, fewer at the end of the file."""
+        while len(self._data) - self._start < size and (more := self._read_more()):
+            self._data = self._data[self._start :] + more
+            self._start = 0
+        return self._data[self._start : self._start + size]
+
+    def take(self) -> bytes:
+        """Return the next piece, empty at the end of the file."""
+        piece = self.peek() and self._data[self._start : self._start + _FEED_BYTES]
+        self._start += len(piece)
+        return piece
+
+    def give_back(self, size: int) -> None:
+        """Put back the last `size` bytes of the last piece."""
+        self._start -= size
+
+    def skip_zeros(self) -> None:
+        """Skip zero bytes."""
+        while self.peek() == b"\0":
+            piece = self.take()
+            self.give_back(len(piece.lstrip(b"\0")))
 
 
 class _Prefixed:

@@ -18,6 +18,9 @@ from fastwarc.stream_io import BrotliReader, ZstdReader
 from assets.sources.formats.record import MAX_RECORD_BYTES, UnusableError
 
 MAX_HEADER_BYTES = 1 << 18
+_FEED_BYTES = 1 << 14
+_GZIP_WBITS = 31
+_GZIP_MAGIC = b"\x1f\x8b"
 _END_OF_HEADER = re.compile(rb"\r?\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"\s{0,8}([0-9a-fA-F]{1,8})[ \t]{0,8}(?:;[^\r\n]{0,1024})?\r?\n")
 _CHARSET = re.compile(r"charset\s{0,8}=\s{0,8}[\"']?\s{0,8}([^\s\"';,]{1,40})", re.IGNORECASE)
@@ -104,7 +107,7 @@ def undo_coding(data: bytes, coding: str) -> tuple[bytes, bool]:
         UnusableError: see `decode_body`.
     """
     if coding in ("gzip", "x-gzip"):
-        return _inflate(data, 31) if data.startswith(b"\x1f\x8b") else (data, True)
+        return _inflate(data, _GZIP_WBITS) if data.startswith(_GZIP_MAGIC) else (data, True)
     if coding == "deflate":
         return _undo_deflate(data)
     if coding in ("br", "zstd"):
@@ -146,27 +149,27 @@ def _undo_deflate(data: bytes) -> tuple[bytes, bool]:
 
 def _inflate(data: bytes, wbits: int) -> tuple[bytes, bool]:
     pieces: list[bytes] = []
-    room = MAX_RECORD_BYTES + 1
-    while data:
+    start, room = 0, MAX_RECORD_BYTES + 1
+    while True:
         member = zlib.decompressobj(wbits)
-        try:
-            pieces.append(member.decompress(data, room))
-        except zlib.error as error:
-            # The members before a damaged one, or before trailing junk, are the body.
-            if not pieces:
-                raise UnusableError(
-                    "bad_body", f"the compressed body is damaged: {error}"
-                ) from error
-            return b"".join(pieces), False
-        room -= len(pieces[-1])
-        if room <= 0:
-            raise _too_large()
-        if not member.eof:
-            return b"".join(pieces), False
-        data = member.unused_data if wbits == 31 else b""
-        if not data.startswith(b"\x1f\x8b"):
-            break
-    return b"".join(pieces), True
+        while not member.eof and start < len(data):
+            # In small pieces, for the unused rest of each is copied.
+            piece = data[start : start + _FEED_BYTES]
+            try:
+                pieces.append(member.decompress(piece, room))
+            except zlib.error as error:
+                # What comes before a damaged place, or before trailing junk, is the body.
+                if not any(pieces):
+                    message = f"the compressed body is damaged: {error}"
+                    raise UnusableError("bad_body", message) from error
+                return b"".join(pieces), False
+            start += len(piece) - len(member.unused_data)
+            room -= len(pieces[-1])
+            if room <= 0:
+                raise _too_large()
+        # Other bytes after a whole member are ignored, as browsers do.
+        if not member.eof or wbits != _GZIP_WBITS or not data.startswith(_GZIP_MAGIC, start):
+            return b"".join(pieces), member.eof
 
 
 def _undo_stream(data: bytes, coding: str) -> tuple[bytes, bool]:

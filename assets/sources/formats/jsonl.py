@@ -62,7 +62,7 @@ def _read_line(line: Line, fields: JsonFields) -> Record | None:
 
 
 def iter_lines(stream: DecodedStream) -> Iterator[Line]:
-    """Yield the lines of a stream, numbered from 1.
+    """Yield the lines of a stream, numbered from 1; some of the empty ones are left out.
 
     What follows the last newline is a line only if the stream ended well: otherwise it is what was
     left of a record, for which the caller reports the stream's problem.
@@ -88,7 +88,8 @@ def iter_lines(stream: DecodedStream) -> Iterator[Line]:
         del joined
         for middle in rest[:-1]:
             number += 1
-            yield Line(number, middle)
+            if middle:
+                yield Line(number, middle)
         number += 1
         pieces, length = [rest[-1]], len(rest[-1])
     if stream.problem is None and length:

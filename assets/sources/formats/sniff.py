@@ -55,9 +55,7 @@ _EXTENSIONS = {
 _BY_EXTENSION = {
     extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()
 }
-_HTML = re.compile(
-    rb"(?:\s|<!--.{0,4096}?-->)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
-)
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _LATEX = re.compile(
     rb"^\s{0,16}\\(?:documentclass|documentstyle|begin\{document\}|input\{)", re.MULTILINE
 )
@@ -115,6 +113,8 @@ def _markup_or_text(start: bytes) -> str:
         return "wiki_xml"
     if start.startswith(b"<?xml"):
         return "html" if b"<html" in start[:4096].lower() else "xml"
+    while start.startswith(b"<!--"):
+        start = start.partition(b"-->")[2].lstrip()
     return "html" if _HTML.match(start) else "text"
 
 

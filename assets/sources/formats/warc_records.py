@@ -15,7 +15,8 @@ from assets.sources.formats.compression import CHUNK_BYTES, DecodedStream
 from assets.sources.formats.record import MAX_RECORD_BYTES, Lost
 
 MAX_HEADER_BYTES = 1 << 16
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_END_OF_HEADER = re.compile(rb"\r?\n(?:\r?\n|(?=WARC/\d))")
+"""A blank line, or the start of another record, before which this one was cut."""
 _START = re.compile(rb"WARC/\d{1,3}\.\d{1,3}[ \t]{0,8}\r?\n")
 _NEXT_START = re.compile(rb"\n(?=WARC/\d{1,3}\.\d{1,3}[ \t]{0,8}\r?\n)")
 _LONGEST_START = 32
@@ -108,28 +109,49 @@ class _Cursor:
 
 
 def iter_warc_records(stream: DecodedStream) -> Iterator[WarcRecord | Lost]:
-    """Yield the records of a WARC file, and a `Lost` for each stretch of bytes that is none."""
+    """Yield the records of a WARC file, and a `Lost` for each stretch of bytes that holds none."""
     cursor = _Cursor(stream)
+    fault: Lost | None = None
     while cursor.skip_blank():
         position = cursor.position
-        if not cursor.match(_START):
-            yield Lost(rule="bad_warc", position=position, reason=_seek_next(cursor, "no record"))
+        record = _read_record(cursor)
+        if isinstance(record, Lost) and record.rule == "bad_warc":
+            fault = fault or record
+            if cursor.position == position or not cursor.match(_START):
+                _seek_next(cursor)
             continue
-        size = cursor.find(_BLANK_LINE, MAX_HEADER_BYTES)
-        if size is None:
-            if cursor.available(MAX_HEADER_BYTES):
-                reason = _seek_next(cursor, f"a header of more than {MAX_HEADER_BYTES:,d} bytes")
-                yield Lost(rule="bad_warc", position=position, reason=reason)
-                continue
-            yield Lost(rule="truncated", position=position, reason="the file ends in a header")
-            return
-        headers = parse_header(cursor.take(size))
-        length = headers.get("content-length", "")
-        if not length.isdecimal() or len(length) > 18:
-            reason = _seek_next(cursor, f"the Content-Length is {length[:40]!r}")
-            yield Lost(rule="bad_warc", position=position, reason=reason)
-            continue
-        yield _read_block(cursor, headers, int(length), position)
+        if fault is not None:
+            yield fault
+            fault = None
+        yield record
+        del record
+    if fault is not None:
+        yield fault
+
+
+def _read_record(cursor: _Cursor) -> WarcRecord | Lost:
+    """Read one record; a `bad_warc` leaves the cursor within the bytes that are none."""
+    position = cursor.position
+
+    def bad(reason: str) -> Lost:
+        return Lost(rule="bad_warc", position=position, reason=reason)
+
+    if not cursor.match(_START):
+        return bad("no record starts here; the next one is looked for")
+    size = cursor.find(_END_OF_HEADER, MAX_HEADER_BYTES)
+    if size is None:
+        if cursor.available(MAX_HEADER_BYTES):
+            return bad(f"a header of more than {MAX_HEADER_BYTES:,d} bytes")
+        cursor.skip(MAX_HEADER_BYTES)
+        return Lost(rule="truncated", position=position, reason="the file ends in a header")
+    header = cursor.take(size)
+    if not header.endswith((b"\n\n", b"\n\r\n")):
+        return bad("a record starts within this one's header")
+    headers = parse_header(header)
+    length = headers.get("content-length", "")
+    if not length.isdecimal() or not length.isascii() or len(length) > 18:
+        return bad(f"the Content-Length is {length[:40]!r}")
+    return _read_block(cursor, headers, int(length), position)
 
 
 def parse_header(data: bytes) -> dict[str, str]:
@@ -165,17 +187,12 @@ def _read_block(
     return Lost(rule="truncated", position=position, reason=reason)
 
 
-def _seek_next(cursor: _Cursor, fault: str) -> str:
-    """Skip to where the next record seems to start and say what was skipped."""
-    start = cursor.position
-    while True:
-        size = cursor.find(_NEXT_START, CHUNK_BYTES)
-        if size is not None:
-            cursor.take(size)
-            break
+def _seek_next(cursor: _Cursor) -> None:
+    """Skip to where the next record seems to start, or to the end."""
+    while (size := cursor.find(_NEXT_START, CHUNK_BYTES)) is None:
         # A start may lie across the edge of what was searched.
         if not cursor.available(2 * _LONGEST_START):
             cursor.skip(2 * _LONGEST_START)
-            break
+            return
         cursor.skip(CHUNK_BYTES - _LONGEST_START)
-    return f"{fault}; {cursor.position - start:,d} bytes skipped"
+    cursor.take(size)

@@ -189,3 +189,10 @@ def test_peeking_consumes_nothing() -> None:
     assert stream.tell() == 0
     assert stream.read(5) + b"".join(iter(stream.read, b"")) == DATA
     assert stream.tell() == len(DATA)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bzip2", "xz"])
+def test_very_many_very_small_members_take_linear_time(codec: str) -> None:
+    stored = COMPRESSORS[codec](b"") * 20_000 + COMPRESSORS[codec](b"end")
+    decoded, stream = read_all(stored)
+    assert (decoded, stream.problem) == (b"end", None)

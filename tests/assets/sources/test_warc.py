@@ -214,6 +214,11 @@ def test_a_record_with_wrong_lengths_or_bytes_between_records_costs_only_itself(
     assert warc(good + b"junk") == [text, "<bad_warc>"]
     for length in ("-1", "x", "", "9" * 40):
         assert warc(page("a", length=length) + good) == ["<bad_warc>", text]
+    assert warc(good + good[:50].rpartition(b"\r\n")[0] + b"\r\n" + good) == [
+        text,
+        "<bad_warc>",
+        text,
+    ]
     short = record(http(b"0123456789"), length=len(http(b"01234")))
     assert warc(short + good) == ["01234", "<bad_warc>", text]
     assert warc(b"\r\n" * 5000 + good + b"\r\n" * 5000 + good) == [text, text]
@@ -234,6 +239,13 @@ def test_a_cut_file_says_so_whatever_record_the_cut_is_in(last: bytes, cut: int)
 
 def test_a_cut_in_a_header_is_found() -> None:
     assert warc(page("good") + page("next")[:60]) == ["<html>good</html>", "<truncated>"]
+
+
+def test_a_stretch_of_bytes_without_records_is_one_loss_in_linear_time() -> None:
+    good, text = page("good"), "<html>good</html>"
+    for start in (b"WARC/1.0\r\n", b"WARC/1.0\r\n\r\n", b"WARC/1.0\r\nX: y\r\n", b"\nWARC/\n"):
+        assert warc(start * 50_000 + good) == ["<bad_warc>", text]
+        assert warc(good + start * 50_000)[:2] in ([text, "<bad_warc>"], [text, "<truncated>"])
 
 
 def test_large_records_are_skipped_without_being_held(monkeypatch: pytest.MonkeyPatch) -> None:
