@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,7 +50,7 @@ class SmallCorpus:
 
     folder: str
     priorities: dict[str, int] = field(default_factory=dict)
-    minhash: MinHashSettings = field(default_factory=MinHashSettings)
+    minhash: MinHashSettings | None = field(default_factory=MinHashSettings)
     exact: bool = True
     processes: int = 1
     rows_per_part: int = 1_000_000
@@ -71,7 +72,7 @@ class SmallCorpus:
             engine=EngineSettings(processes=self.processes),
         )
 
-    def land(self, files: dict[str, list[str | None]]) -> LandingLog:
+    def land(self, files: Mapping[str, Sequence[str | None]]) -> LandingLog:
         """Land files `source/path` with their texts as one generation, and clean them.
 
         A text of None is a record that cleaning dropped. A path that is landed already is replaced.
@@ -97,7 +98,7 @@ class SmallCorpus:
         self._clean(log, files)
         return log
 
-    def _clean(self, log: LandingLog, files: dict[str, list[str | None]]) -> None:
+    def _clean(self, log: LandingLog, files: Mapping[str, Sequence[str | None]]) -> None:
         generation = log.generations[-1]
         for source in sorted({version.source for version in generation.versions}):
             for versions in group_into_tasks(generation.of_source(source)):

@@ -19,23 +19,32 @@ def sorted_array(values):
     return np.array(sorted(values), np.uint32)
 
 
-def bounds(array):
-    return array, np.uint64(0), np.uint64(len(array))
+START = np.uint64(0)
+
+
+def similarity(left, right, threshold):
+    ends = np.uint64(len(left)), np.uint64(len(right))
+    return jaccard_at_least(left, START, ends[0], right, START, ends[1], threshold)
+
+
+def shared(left, right, needed):
+    ends = np.uint64(len(left)), np.uint64(len(right))
+    return intersection_size(left, START, ends[0], right, START, ends[1], needed)
 
 
 @settings(deadline=None)  # the first call compiles
 @given(SETS, SETS, st.sampled_from([0.1, 0.5, 0.8, 1.0]))
 def test_similarity_is_that_of_the_sets(left, right, threshold):
-    found = jaccard_at_least(*bounds(sorted_array(left)), *bounds(sorted_array(right)), threshold)
+    found = similarity(sorted_array(left), sorted_array(right), threshold)
     exact = len(left & right) / len(left | right) if left | right else 0.0
     assert found == (exact if left | right and exact >= threshold else -1.0)
 
 
 def test_a_similarity_that_equals_the_threshold_reaches_it():
-    for shared in range(1, 400):
-        left, right = np.arange(shared, dtype=np.uint32), np.arange(shared + 1, dtype=np.uint32)
-        threshold = shared / (shared + 1)
-        assert jaccard_at_least(*bounds(left), *bounds(right), threshold) == threshold
+    for size in range(1, 400):
+        left, right = np.arange(size, dtype=np.uint32), np.arange(size + 1, dtype=np.uint32)
+        threshold = size / (size + 1)
+        assert similarity(left, right, threshold) == threshold
 
 
 @settings(deadline=None)
@@ -55,6 +64,6 @@ def test_outlines_never_differ_in_more_bits_than_sets_in_members(left, right):
 
 def test_few_needed_and_none_shared():
     left, right = np.arange(0, 100, 2, dtype=np.uint32), np.arange(1, 100, 2, dtype=np.uint32)
-    assert intersection_size(*bounds(left), *bounds(right), 0) == 0
-    assert intersection_size(*bounds(left), *bounds(right), 1) == -1
-    assert intersection_size(*bounds(left), *bounds(left[:0]), 0) == 0
+    assert shared(left, right, 0) == 0
+    assert shared(left, right, 1) == -1
+    assert shared(left, left[:0], 0) == 0
