@@ -5,13 +5,12 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from olmo_loader.errors import WorkerError
 from olmo_loader.prefetch import OrderedPrefetcher
 
 
-@settings(deadline=None)
 @given(count=st.integers(0, 30), threads=st.integers(0, 5), window=st.integers(1, 7))
 def test_order_is_kept_whatever_the_speed(count: int, threads: int, window: int):
     delays = np.random.default_rng(count).random(count) / 2000
