@@ -16,6 +16,7 @@ from pathlib import Path
 from assets.errors import ConfigurationError, RootError
 from assets.ordering.published import in_dataset, read_published
 from assets.root import Root
+from assets.storage.local import STAGING
 from assets.upkeep.references import TASK_RECORD, Garbage, References, find_garbage
 from olmo_loader.dataset_file import DATASET_FILE
 from olmo_loader.plan import PLAN_FILE, PLAN_FOLDER
@@ -77,7 +78,7 @@ def _delete(root: Root, garbage: Iterable[Garbage]) -> None:
     """Delete task records first, so that no run takes up what follows; then look once more."""
     objects = []
     for item in garbage:
-        if item.name.endswith(TASK_RECORD) or item.name.startswith(_staging_name(root)):
+        if item.name.endswith(TASK_RECORD) or item.name.startswith(f"{STAGING}/"):
             _remove(root, item.name)
         else:
             objects.append(item)
@@ -89,29 +90,23 @@ def _delete(root: Root, garbage: Iterable[Garbage]) -> None:
 
 
 def _remove(root: Root, name: str) -> None:
-    if not name.startswith(_staging_name(root)):
-        root.storage.remove(name)
-        return
-    path = root.storage.staging_dir() / name.removeprefix(_staging_name(root))
-    if path.is_dir():
+    path = root.storage.local_path(name)
+    if path is not None and path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        root.storage.remove(name)
 
 
 def _leftovers(root: Root) -> Iterator[Garbage]:
     """Files that killed runs left where objects are made; each entry is one file or workspace."""
-    for path in sorted(root.storage.staging_dir().iterdir()):
+    folder = root.storage.local_path(STAGING)
+    for path in sorted(folder.iterdir()) if folder is not None and folder.is_dir() else ():
         files = [path] if path.is_file() else [item for item in path.rglob("*") if item.is_file()]
         yield Garbage(
-            name=_staging_name(root) + path.name,
+            name=f"{STAGING}/{path.name}",
             size=sum(item.stat().st_size for item in files),
             reason="left in the making by a run that was killed",
         )
-
-
-def _staging_name(root: Root) -> str:
-    return f"{root.storage.staging_dir().name}/"
 
 
 def _modified_at(root: Root, name: str) -> float:

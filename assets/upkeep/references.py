@@ -22,6 +22,8 @@ PART_STAGES = ("documents", "clean", "signatures", "unique", "tokens")
 
 TASK_RECORD = ".task.json"
 
+_SHARD_TASKS = "shards/"
+"""Where task records of shards lie; nothing else does."""
 _SHARDS, _PLANS, _TOKENIZERS = "dataset/shards/", f"dataset/{PLAN_FOLDER}/", "dataset/tokenizer/"
 
 
@@ -72,21 +74,25 @@ class References:
 
     def explain(self, name: str) -> str | None:
         """Return why an object is garbage, or None if it is not, or not known."""
-        if name.endswith(TASK_RECORD) and _is_below_known(name):
+        if name.endswith(TASK_RECORD) and name.startswith(tuple(_prefixes())):
             return "record of a task that is committed, superseded or was given up"
+        if name.startswith(tuple(_data_set_prefixes())):
+            return self._explain_in_data_set(name)
+        named = name in self.objects or name.endswith("/manifest.json")
+        if named or not name.startswith(tuple(_manifest_prefixes())):
+            return None
+        return "no live entry of a manifest names it"
+
+    def _explain_in_data_set(self, name: str) -> str | None:
+        folder, _, file = name.rpartition("/")
         if name.startswith(_SHARDS):
-            stem = name.rpartition("/")[2].partition(".")[0]
-            shard = f"{name.rpartition('/')[0]}/{stem}"
+            shard = f"{folder}/{file.partition('.')[0]}"
             return None if shard in self.shards else "part of a shard that is not in the index"
         if name.startswith(_PLANS):
             plan = name.removeprefix(_PLANS).partition("/")[0]
             return None if plan in self.plans else f"plan {plan} is not in dataset.json"
-        if name.startswith(_TOKENIZERS):
-            sha256 = name.removeprefix(_TOKENIZERS).partition("/")[0]
-            return None if sha256 in self.tokenizers else "no shard was made with this tokenizer"
-        if not _is_below_known(name) or name in self.objects or name.endswith("/manifest.json"):
-            return None
-        return "no live entry of a manifest names it"
+        sha256 = name.removeprefix(_TOKENIZERS).partition("/")[0]
+        return None if sha256 in self.tokenizers else "no shard was made with this tokenizer"
 
 
 def find_garbage(root: Root) -> list[Garbage]:
@@ -107,14 +113,20 @@ def find_garbage(root: Root) -> list[Garbage]:
 
 
 def _prefixes() -> Iterator[str]:
+    yield from _manifest_prefixes()
+    yield from _data_set_prefixes()
+    yield _SHARD_TASKS
+
+
+def _manifest_prefixes() -> Iterator[str]:
     for stage in PART_STAGES:
         yield f"{stage}/"
         yield f"ledger/{stage}/"
-    yield from ("dedup/", _SHARDS, _PLANS, _TOKENIZERS)
+    yield "dedup/"
 
 
-def _is_below_known(name: str) -> bool:
-    return name.startswith(tuple(_prefixes()))
+def _data_set_prefixes() -> tuple[str, ...]:
+    return (_SHARDS, _PLANS, _TOKENIZERS)
 
 
 def _manifest_names(root: Root) -> Iterator[str]:

@@ -34,6 +34,10 @@ def verify(
     progress("landing log")
     with as_finding("landings", "landings/", findings):
         log = read_log(root)
+        if log.last_generation == 0:
+            findings.append(
+                Finding(area="landings", name=root.url, message="nothing has landed in this root")
+            )
     manifests = load_manifests(root, findings)
     findings += verify_objects(root, manifests, full=full, progress=progress)
     if full:

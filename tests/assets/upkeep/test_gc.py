@@ -10,6 +10,7 @@ import pytest
 from assets.errors import ConfigurationError, IntegrityError
 from assets.manifest import Manifest, commit
 from assets.ordering.published import read_published
+from assets.root import Root
 from assets.settings.schema import OrderingSettings
 from assets.upkeep import gc as module
 from assets.upkeep.gc import gc
@@ -61,6 +62,7 @@ ORPHANS = [
     "clean/segments/0123456789abcdef.json",
     "clean/wiki/00000001-aa-bb.task.json",
     "dedup/00000009-aa/run.json",
+    "shards/wiki/00000-aa.task.json",
     "dataset/shards/wiki/00000-aa.npy",
     "dataset/shards/wiki/00000-aa.meta.json",
     "dataset/shards/stories/00099-aa.crc",
@@ -77,8 +79,15 @@ NEVER = [
     "statistics/clean/x.json",
     "audit/rank0.tsv",
     "notes.txt",
+    "shards/wiki/notes.txt",
     "dataset/README",
 ]
+
+
+def test_listing_a_root_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    report = gc(Root(str(tmp_path / "missing")))
+    assert report.garbage == ()
+    assert not (tmp_path / "missing").exists()
 
 
 def test_orphans_of_every_kind_go_and_nothing_else(grown: GrownCorpus) -> None:

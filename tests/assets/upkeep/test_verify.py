@@ -10,6 +10,7 @@ import pytest
 
 from assets.document import LEDGER
 from assets.manifest import Manifest, PartEntry, commit, list_segments
+from assets.root import Root
 from assets.settings.schema import OrderingSettings, ShardingSettings
 from assets.upkeep.finding import Finding
 from assets.upkeep.verify import verify
@@ -62,11 +63,9 @@ def test_a_sound_root_has_no_findings(two_generations: GrownCorpus, full: bool) 
     assert "clean: 6 objects of 3 parts" in steps
 
 
-def test_an_empty_root_has_no_findings(tmp_path: Path, grown: GrownCorpus) -> None:
-    settings = dataclasses.replace(grown.settings, root=str(tmp_path / "empty"))
-    empty = GrownCorpus(tmp_path, settings)
-    empty.settings = settings
-    assert verify(type(grown.root)(settings.root)) == []
+def test_a_root_that_is_not_there_is_not_sound(tmp_path: Path) -> None:
+    (finding,) = verify(Root(str(tmp_path / "mistyped")))
+    assert finding.sentence.endswith("mistyped: nothing has landed in this root")
 
 
 def test_an_unpublished_root_is_verified_as_far_as_it_is(grown: GrownCorpus) -> None:
