@@ -114,11 +114,11 @@ def intersection_size(
     """
     shared = 0
     while i < left_end and j < right_end:
-        rest = min(np.int64(left_end - i), np.int64(right_end - j))
+        rest: np.int64 = min(np.int64(left_end - i), np.int64(right_end - j))
         if shared + rest < needed:
             return -1
         # A step moves each side by one at most, so that so many need no look at the ends.
-        for _ in range(_BLOCK if rest > _BLOCK else rest):
+        for _ in range(min(rest, _BLOCK)):
             x, y = left[i], right[j]
             # Without branches: which side is smaller cannot be predicted.
             shared += x == y
