@@ -9,6 +9,8 @@ compared member by member. An outline has about 16 bits for each member, at most
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -114,7 +116,7 @@ def intersection_size(
     """
     shared = 0
     while i < left_end and j < right_end:
-        rest: np.int64 = min(np.int64(left_end - i), np.int64(right_end - j))
+        rest: Any = min(np.int64(left_end - i), np.int64(right_end - j))
         if shared + rest < needed:
             return -1
         # A step moves each side by one at most, so that so many need no look at the ends.
