@@ -110,6 +110,9 @@ class TinyTransformer(nn.Module):
         self.positions = nn.Embedding(sequence_length, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
+        # The embedding is the output layer too: small, so that the first loss is near log(vocab).
+        for embedding in (self.tokens, self.positions):
+            nn.init.normal_(embedding.weight, std=0.02)
 
     def forward(  # type: ignore[explicit-override]
         self, input_ids: Tensor, documents: Tensor
