@@ -54,10 +54,7 @@ class StageRun:
             shown = to_metadata(describe(report, source=source))
             self.context.add_asset_metadata(shown, partition_key=source)
         self._record(root, report)
-        return dg.MaterializeResult(
-            metadata={"olmo_data/tasks_done": report.num_done + report.num_taken_up},
-            data_version=dg.DataVersion(report.digest),
-        )
+        return dg.MaterializeResult(data_version=dg.DataVersion(report.digest))
 
     def result(
         self, root: Root, report: Report, *, shown: Mapping[str, Shown] | None = None
@@ -135,7 +132,7 @@ def check_result(
     nested = {key: value for key, value in facts.items() if isinstance(value, Mapping)}
     shown = {key: value for key, value in facts.items() if key not in nested}
     if nested:
-        shown["numbers"] = as_table(nested, first="of")
+        shown["numbers"] = as_table(nested, first="what")
     return dg.AssetCheckResult(
         check_name=name, passed=passed, metadata=to_metadata(shown), description=message or None
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,8 +15,19 @@ from assets.stage import StageReport, add_statistics
 
 LENGTHS = "lengths"
 """Name of the statistic {"n": documents whose length is in [n, 2n)}, n a power of two."""
-HEADLINES = ("documents", "tokens", "dropped_share", "quarantined_share", "kept", "in")
+HEADLINES = ("documents", "tokens", "dropped_share", "quarantined_share")
 """Figures that are shown before everything else."""
+COLUMNS = (
+    "in",
+    "kept",
+    "modified",
+    "dropped",
+    "dropped_share",
+    "quarantined",
+    "documents",
+    "tokens",
+)
+"""Figures that come first in the table of sources."""
 MAX_TABLE_ROWS = 500
 
 Record = dict[str, str | int | float | None]
@@ -89,9 +100,14 @@ def describe(report: StageReport, *, source: str | None = None) -> dict[str, Sho
     return shown | {name: value for name, value in report.facts.items() if _is_plain(value)}
 
 
-def as_table(facts: Mapping[str, Mapping[str, Any]], *, first: str) -> Table:
-    """Return nested numbers as a table: one row per name, inner names joined by a space."""
-    return Table(rows=tuple({first: name, **_flat(inner)} for name, inner in facts.items()))
+def as_table(facts: Mapping[str, Any], *, first: str) -> Table:
+    """Return nested numbers as a table: a row for each innermost mapping that is not all zeros.
+
+    Args:
+        facts: mappings of mappings of ... of numbers.
+        first: name of the column that holds the row's path.
+    """
+    return Table(rows=tuple({first: path, **row} for path, row in _leaves(facts)))
 
 
 def work_done(report: Report) -> dict[str, Shown]:
@@ -105,8 +121,13 @@ def work_done(report: Report) -> dict[str, Shown]:
 
 
 def source_table(by_source: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Return one row per source: in, kept, modified, dropped, quarantined and shares."""
-    return Table(rows=tuple({"source": name, **_figures(by_source[name])} for name in by_source))
+    """Return one row per source: in, kept, modified, dropped, quarantined and the other figures."""
+    rows = []
+    for source, counts in by_source.items():
+        figures = _figures(counts)
+        first = {name: figures[name] for name in COLUMNS if name in figures}
+        rows.append({"source": source, **first, **figures})
+    return Table(rows=tuple(rows))
 
 
 def rule_table(by_source: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -188,14 +209,15 @@ def _figures(counts: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Record:
-    flat: Record = {}
-    for name, inner in value.items():
-        if isinstance(inner, Mapping):
-            flat |= _flat(inner, f"{prefix}{name} ")
+def _leaves(facts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Record]]:
+    numbers: Record = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path} {name}".strip())
         else:
-            flat[f"{prefix}{name}"] = inner
-    return flat
+            numbers[name] = value
+    if any(numbers.values()):
+        yield path, numbers
 
 
 def _share(part: Any, whole: int) -> float:

@@ -38,8 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
         platform.settings.source(name)
     before = _state(platform)
     say(f"Configuration {arguments.config}, root {platform.settings.root}")
-    show_progress()
-    with open_instance() as instance:
+    with show_progress(), open_instance() as instance:
         runner = Runner(instance, platform, arguments)
         outcome = _run_stages(runner, arguments)
     changed = outcome.tasks_done > 0 or _state(platform) != before

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import unicodedata
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+from typing_extensions import override
 
 import pandas as pd
 
@@ -54,15 +57,30 @@ def format_table(table: pd.DataFrame) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def show_progress() -> logging.Handler:
-    """Print what the stages log, one line each, and return the handler that does."""
-    handler = logging.StreamHandler(sys.stdout)
+@contextlib.contextmanager
+def show_progress() -> Iterator[None]:
+    """Print what the stages log meanwhile, one line each."""
+    handler = _ProgressHandler(sys.stdout)
     handler.setFormatter(_OneLine())
     logger = logging.getLogger("assets")
+    level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     logger.propagate = False
-    return handler
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+class _ProgressHandler(logging.StreamHandler[TextIO]):
+    """Prints progress; a reader that has gone away (head, less) must not stop the work."""
+
+    @override
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Lose the line."""
 
 
 class _OneLine(logging.Formatter):

@@ -128,9 +128,7 @@ def test_a_failing_situation_is_tried_three_times(instance, config, tmp_path):
     assert run_until_quiet(instance, config)[0] == [SOURCES_JOB, DATASET_JOB]
 
 
-def test_a_source_that_cannot_be_listed_fails_the_look_with_its_message(
-    instance, config, tmp_path
-):
+def test_a_source_that_cannot_be_listed_fails_the_look_with_its_message(instance, config, tmp_path):
     shutil.rmtree(tmp_path / "corpus/books")
     with pytest.raises(dg.Failure) as failed:
         look(instance, config)

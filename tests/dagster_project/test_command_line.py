@@ -1,0 +1,230 @@
+"""olmo-data: the whole journey by two commands, and one clear message for whatever is wrong."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import dagster as dg
+import pytest
+from tests.dagster_project.small_platform import make_platform
+from tests.journey.corpus import story, write_jsonl, write_text
+
+from dagster_project.command_line.main import main
+from dagster_project.command_line.terminal import escape, format_table
+from dagster_project.environment import CHECKOUT
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A small data set made by `olmo-data run`, for tests that only look."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OLMO_DATA_CACHE", str(folder / "cache"))
+        patch.setenv("DAGSTER_HOME", str(folder / "home"))
+        config = make_platform(folder)
+        assert main(["run", "--config", str(config)]) == 0
+        yield folder
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setenv("OLMO_DATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    return make_platform(tmp_path)
+
+
+def small(folder):
+    return ["--config", str(folder / "corpus/small.yaml")]
+
+
+def test_run_makes_a_data_set_and_says_where_everything_is(config, tmp_path, capsys):
+    assert main(["run", "--config", str(config)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"documents +stories +19 +17 +0 +0 +2", said)
+    assert re.search(r"unique +books +3 +2 +0 +1 +0", said)
+    assert re.search(r"unique +books +dropped +near_duplicate +1 +33.3%", said)
+    assert re.search(r"documents +stories +quarantined +bad_json", said)
+    assert f"Data set  {tmp_path}/root/dataset" in said
+    assert "python -m olmo_loader inspect" in said
+    assert "olmo-data ui" in said
+    with dg.DagsterInstance.from_config(str(tmp_path / "home")) as instance:
+        runs = instance.get_runs()
+        assert {run.job_name for run in runs} == {"sources_job", "dataset_job"}
+        assert {run.status for run in runs} == {dg.DagsterRunStatus.SUCCESS}
+        materialized = instance.get_latest_materialization_event(dg.AssetKey("token_documents"))
+        assert materialized.asset_materialization.metadata["tokens"].value > 1000
+        version = materialized.asset_materialization.tags["dagster/data_version"]
+        assert re.fullmatch("[0-9a-f]{64}", version)
+
+    before = {path: path.read_bytes() for path in (tmp_path / "root").rglob("*") if path.is_file()}
+    started = time.monotonic()
+    assert main(["run", "--config", str(config)]) == 0
+    assert "Nothing changed" in capsys.readouterr().out
+    assert time.monotonic() - started < 30
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(list((tmp_path / "root").rglob("*.json"))) == sum(
+        p.suffix == ".json" for p in before
+    )
+
+
+def test_until_and_source_narrow_a_run(config, tmp_path, capsys):
+    narrow = ["run", "--config", str(config), "--source", "books"]
+    assert main([*narrow, "--until", "documents"]) == 0
+    root = tmp_path / "root"
+    assert {path.name for path in (root / "documents").iterdir()} >= {"books", "manifest.json"}
+    assert not (root / "documents/stories").exists()
+    assert not (root / "clean").exists()
+    assert main([*narrow, "--until", "clean"]) == 0
+    assert (root / "clean/books").exists()
+    assert main(["run", "--config", str(config), "--until", "tokens", "--processes", "2"]) == 0
+    assert (root / "tokens/stories").exists()
+    assert not (root / "dataset/dataset.json").exists()
+    assert "Nothing changed" not in capsys.readouterr().out
+
+
+def test_a_source_that_waits_is_not_complete(config, tmp_path, capsys):
+    assert main(["run", "--config", str(config)]) == 0
+    write_jsonl(tmp_path / "corpus/stories/d.jsonl.gz", [story(80)])
+    write_text(tmp_path / "corpus/books/new.txt", story(300, 500))
+    assert main(["run", "--config", str(config), "--until", "documents"]) == 0
+    capsys.readouterr()
+    assert main(["run", "--config", str(config), "--source", "books"]) == 1
+    said = capsys.readouterr()
+    assert "stories" in said.err
+    assert "waits" in said.err
+    assert "not complete" in said.err
+    assert main(["run", "--config", str(config)]) == 0
+
+
+def test_losses_above_the_limit_fail_with_the_table(config, capsys):
+    text = config.read_text().replace("max_quarantined: 0.5", "max_quarantined: 0.01")
+    config.write_text(text)
+    assert main(["run", "--config", str(config)]) == 1
+    said = capsys.readouterr()
+    assert "max_quarantined is 1.00%" in said.err
+    assert "bad_json" in said.err
+    assert "What each stage did" in said.out
+    assert "Traceback" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["run", "--config", "nowhere.yaml"], 1, "no such configuration file"),
+        (["run", "--source", "nobody"], 1, "no source is named 'nobody'"),
+        (["run", "--root", "/proc/nothing"], 1, "cannot be written"),
+        (["explain", "zz"], 1, "32 hexadecimal digits"),
+        (["explain", "0" * 32], 1, "no landed file"),
+        (["query", "COPY runs TO 'x.csv'"], 1, "read-only"),
+        (["query", "SELEC"], 1, "syntax error"),
+    ],
+)
+def test_what_is_wrong_is_one_message(finished, capsys, arguments, status, message):
+    command, *rest = arguments
+    config = [] if "--config" in rest else small(finished)
+    assert main([command, *config, *rest]) == status
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.startswith("olmo-data: ")
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["rum"], ["run", "--until", "lunch"], ["run", "-x"]])
+def test_wrong_arguments_end_with_status_2(arguments, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "usage: olmo-data" in capsys.readouterr().err
+
+
+def test_unknown_keys_name_the_file_and_the_nearest_key(config, capsys):
+    config.write_text(config.read_text().replace("limits:", "limit:"))
+    assert main(["run", "--config", str(config)]) == 1
+    error = capsys.readouterr().err
+    assert "small.yaml: unknown key 'limit'; did you mean 'limits'?" in error
+
+
+def test_a_missing_folder_and_an_empty_one_are_named(config, tmp_path, capsys):
+    (tmp_path / "corpus/books").rename(tmp_path / "corpus/gone")
+    assert main(["run", "--config", str(config)]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert main(["sources", "--config", str(config)]) == 1
+    (tmp_path / "corpus/books").mkdir()
+    assert main(["run", "--config", str(config)]) == 1
+    assert "no file matches books/*.txt" in capsys.readouterr().err
+
+
+def test_sources_lists_what_landed_and_what_waits(finished, capsys):
+    write_text(finished / "corpus/books/zz.txt", "not landed yet")
+    assert main(["sources", *small(finished)]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "books" in line)
+    (finished / "corpus/books/zz.txt").unlink()
+    assert line.split()[5:8] == ["4", "1", "3"]
+
+
+def test_explain_follows_a_document_from_its_file_to_the_instances(finished, capsys):
+    ask = "SELECT doc_id, survivor_id FROM ledger('unique') WHERE rule = 'near_duplicate'"
+    assert main(["query", *small(finished), ask, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main(["explain", *small(finished), found["doc_id"]]) == 0
+    dropped = capsys.readouterr().out
+    assert "unique: dropped" in dropped
+    assert "near_duplicate" in dropped
+    assert found["survivor_id"] in dropped
+    assert "plan" not in dropped
+    assert main(["explain", *small(finished), found["survivor_id"], "--text"]) == 0
+    kept = capsys.readouterr().out
+    assert re.search(r"source +books", kept)
+    assert "tokens: kept" in kept
+    assert "plan: read" in kept
+
+
+def test_verify_finds_nothing_then_a_flipped_byte(finished, capsys):
+    assert main(["verify", *small(finished)]) == 0
+    shard = next((finished / "root/dataset/shards/books").glob("*[0-9a-f].npy"))
+    data = bytearray(shard.read_bytes())
+    data[10] ^= 1
+    shard.write_bytes(data)
+    capsys.readouterr()
+    assert main(["verify", *small(finished)]) == 1
+    assert shard.name in capsys.readouterr().err
+    data[10] ^= 1
+    shard.write_bytes(data)
+
+
+def test_gc_lists_and_deletes_only_what_nothing_refers_to(finished, capsys):
+    (finished / "root/clean/books/left-behind.parquet").write_bytes(b"x")
+    everything = [*small(finished), "--older-than-hours", "0"]
+    assert main(["gc", *everything]) == 0
+    assert "left-behind.parquet" in capsys.readouterr().out
+    assert main(["gc", *everything, "--delete"]) == 0
+    assert not (finished / "root/clean/books/left-behind.parquet").exists()
+    assert main(["verify", *small(finished)]) == 0
+
+
+def test_what_could_steer_a_terminal_is_shown_instead():
+    assert escape("a\x1b[31mb\u202ec\nd\te\x7f") == "a\\x1b[31mb\\u202ec\nd\te\\x7f"
+    assert escape("a\nb", one_line=True) == "a\\x0ab"
+    assert escape("plain \u00e9\u4e2d") == "plain \u00e9\u4e2d"
+
+
+def test_tables_are_aligned_and_leave_nothing_out():
+    import pandas as pd
+
+    shown = format_table(pd.DataFrame({"name": ["a", "b\n"], "n": [1, 23456], "x": [0.5, None]}))
+    assert shown.splitlines() == ["name        n    x", "a           1  0.5", "b\\x0a  23,456"]
+
+
+def test_quick_commands_import_no_dagster(finished):
+    code = (
+        "import sys; from dagster_project.command_line.main import main; "
+        f"status = main(['sources', *{small(finished)!r}]); "
+        "assert 'dagster' not in sys.modules; assert 'torch' not in sys.modules; sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, env=os.environ, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
