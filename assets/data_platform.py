@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Protocol
 
+from assets.pins import check_pins
 from assets.root import Root
 from assets.settings.load import load_settings
 from assets.settings.schema import Settings
@@ -46,6 +47,7 @@ def open_platform(
 
     Raises:
         ConfigurationError: the configuration does not fit.
+        PinnedRootError: the configuration would change what the root has published.
         RootError: the root cannot be used.
     """
     settings = load_settings(config, root=root)
@@ -55,4 +57,6 @@ def open_platform(
     opened = Root(settings.root)
     if writable and isinstance(opened.storage, LocalStorage):
         opened.storage.ensure_writable()
+    if writable:
+        check_pins(opened, settings)
     return OpenPlatform(root=opened, settings=settings)

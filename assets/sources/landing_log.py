@@ -8,6 +8,7 @@ function of this log; where a run finds the bytes (`location`) is information, n
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ class LandingLog:
         if entry.op == "move":
             old = (entry.source, entry.previous_path or entry.path)
             version = self.landed.pop(old, None) or self.removed.pop(old)
-            self.landed[key] = version
+            self.landed[key] = self._moved(version, entry.location)
             return None
         replaces = None
         if entry.op == "replace":
@@ -151,6 +152,16 @@ class LandingLog:
         seen = (entry.source, entry.path, entry.sha256)
         self._seen[seen] = self._seen.get(seen, 0) + 1
         return version
+
+    def _moved(self, version: FileVersion, location: str) -> FileVersion:
+        """Note where a moved file lies now, for a version that may still have to be decoded."""
+        moved = dataclasses.replace(version, location=location)
+        generation = self.generation(version.generation)
+        versions = tuple(moved if item == version else item for item in generation.versions)
+        self.generations[version.generation - 1] = dataclasses.replace(
+            generation, versions=versions
+        )
+        return moved
 
 
 def record_name(generation: int) -> str:

@@ -70,7 +70,9 @@ def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -
         text_field=source.text_field,
         id_field=source.id_field,
         url_field=source.url_field,
-        libraries={name: version(name) for name in ("fastwarc", "pyarrow")},
+        libraries={
+            name: version(name) for name in ("fastwarc", "msgspec", "pyarrow", "resiliparse")
+        },
     )
 
 

@@ -21,7 +21,9 @@ def entry(task, fingerprint="f1", part=0, source="wiki", generation=1):
         fingerprint=fingerprint,
         objects={},
         rows=1,
-        files=(FileSpan(file_id="00" * 8, landed_path=task, first_ordinal=part, records=1, rows=1),),
+        files=(
+            FileSpan(file_id="00" * 8, landed_path=task, first_ordinal=part, records=1, rows=1),
+        ),
         statistics={"in": 1},
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +34,13 @@ from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
 
 STAGES = ("documents", "clean", "signatures", "unique", "tokens")
-_WORDS = (
+_WORDS = re.findall(
+    r"\w+",
     "the of and that have with be to river mountain ledger harbour window garden letter morning "
     "station bridge market captain engine winter summer island village kitchen doctor teacher "
     "travelled opened carried remembered followed answered promised gathered measured painted "
-    "quiet early narrow heavy golden distant careful ancient simple bright under across between"
-).split()
+    "quiet early narrow heavy golden distant careful ancient simple bright under across between",
+)
 
 
 def story(seed: int, num_words: int = 120) -> str:
@@ -70,7 +72,8 @@ def make_corpus(folder: Path) -> None:
     write_jsonl(folder / "stories/a.jsonl.gz", [story(seed) for seed in range(12)])
     write_jsonl(folder / "stories/b.jsonl.gz", [story(seed) for seed in (3, 20, 21, 22)])
     broken = folder / "stories/c.jsonl"
-    write_text(broken, json.dumps({"text": story(23)}) + "\n{broken\n" + json.dumps({"id": 1}) + "\n")
+    lines = [json.dumps({"text": story(23)}), "{broken", json.dumps({"id": 1})]
+    write_text(broken, "\n".join(lines) + "\n")
     write_text(folder / "books/one.txt", story(100, 900))
     write_text(folder / "books/two.txt", story(100, 900).replace("river", "brook", 1))
     write_text(folder / "books/three.txt", story(101, 400))

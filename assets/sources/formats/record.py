@@ -75,7 +75,7 @@ RULES: dict[str, Rule] = {
     "changed_since_landing": _quarantined("the file's bytes are not those that landed"),
     "missing_file": _quarantined("the landed file is no longer there"),
     "unreadable_file": _quarantined("the landed file may not be opened"),
-    "empty_file": _quarantined("the file holds no byte, or only blank lines"),
+    "empty_file": _dropped("the file holds no byte, or only blank lines"),
     "format_not_in_this_version": _quarantined("no reader of this version knows the format"),
     "no_records": _dropped("a WARC file with descriptions but nothing captured"),
     # The stream of a file; everything before the fault is kept.

@@ -82,7 +82,13 @@ def test_a_value_of_a_later_version_is_refused_not_ignored(tmp_path, later):
 
 @pytest.mark.parametrize(
     "later",
-    ["strata: topic", "holdout: {fraction: 0.1}", "weight: 0.5", "max_repetition: 4", "format: wet"],
+    [
+        "strata: topic",
+        "holdout: {fraction: 0.1}",
+        "weight: 0.5",
+        "max_repetition: 4",
+        "format: wet",
+    ],
 )
 def test_a_source_value_of_a_later_version_is_refused(tmp_path, later):
     text = MINIMAL.replace("    paths", f"    {later}\n    paths")

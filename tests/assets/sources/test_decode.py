@@ -166,7 +166,7 @@ def test_a_new_part_starts_when_one_is_full(
 def test_a_task_without_any_document_still_has_a_part(root: Root, tmp_path: Path) -> None:
     entries = decode(root, land(tmp_path, "a.jsonl", b""), land(tmp_path, "b.jsonl", b"\n\n"))
     check_parts(root, entries)
-    assert [entry.statistics["quarantined"] for entry in entries] == [{"empty_file": 2}]
+    assert [entry.statistics["dropped"] for entry in entries] == [{"empty_file": 2}]
 
 
 def test_a_file_that_is_not_what_landed_leaves_nothing_behind(root: Root, tmp_path: Path) -> None:
