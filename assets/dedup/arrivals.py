@@ -73,7 +73,7 @@ def gather_arrivals(
     """Read the signatures of a generation.
 
     Shingle sets go through a file in `folder` and are mapped from there: what is held in memory is
-    `56 + 8 * bands` bytes for each document.
+    `56 + 8 * bands` bytes for each document (twice that for a moment), and one part's signatures.
 
     Args:
         root: where they lie.
@@ -84,34 +84,46 @@ def gather_arrivals(
     """
     spool = folder / "shingles"
     gathered: list[PartRows] = []
-    hashes, keys, sizes = [np.empty((0, 32), np.uint8)], [_no_keys(spec)], [np.empty(0, np.int64)]
-    ids = [np.empty((0, 16), np.uint8)]
+    hashes, ids = [np.empty((0, 32), np.uint8)], [np.empty((0, 16), np.uint8)]
+    keys, sizes = [_no_keys(spec, 0)], [np.empty(0, np.int64)]
     count = 0
     with spool.open("wb") as file:
         for clean, signature in parts:
-            table = root.read_table(signature.objects["data"])
+            whole = root.read_table(signature.objects["data"])
             same = unchanged.get((clean.source, clean.part), {})
-            part, table = _split(clean, table, same, count)
-            gathered.append(part)
+            part, table = _split(clean, whole, same, count)
             count += table.num_rows
+            gathered.append(part)
             hashes.append(binary_rows(table["exact_hash"]))
             ids.append(binary_rows(table["doc_id"]))
-            if spec is not None:
-                keys.append(band_keys(stored_signatures(table), spec))
-                sizes.append(_spool(table, file))
-    all_sizes = np.concatenate(sizes) if spec is not None else np.zeros(count, np.int64)
-    offsets = np.concatenate([[0], np.cumsum(all_sizes)]).astype(np.int64)
-    all_keys = np.concatenate(keys) if spec is not None else np.empty((count, 0), np.uint64)
+            keys.append(_keys(table, spec))
+            sizes.append(_spool(table, file))
+    offsets = np.append(0, np.cumsum(np.concatenate(sizes))).astype(np.int64)
     arrivals = Arrivals(
         hashes=np.concatenate(hashes),
-        keys=all_keys,
+        keys=np.concatenate(keys),
         sets=ShingleSets(offsets, _mapped(spool, int(offsets[-1]))),
     )
     return ArrivedGeneration(parts=tuple(gathered), arrivals=arrivals, doc_ids=np.concatenate(ids))
 
 
-def _no_keys(spec: SignatureSpec | None) -> np.ndarray:
-    return np.empty((0, 0 if spec is None else spec.bands), np.uint64)
+def _no_keys(spec: SignatureSpec | None, count: int) -> np.ndarray:
+    return np.empty((count, 0 if spec is None else spec.bands), np.uint64)
+
+
+def _keys(table: pa.Table, spec: SignatureSpec | None) -> np.ndarray:
+    if spec is None:
+        return _no_keys(spec, table.num_rows)
+    return band_keys(stored_signatures(table), spec)
+
+
+def _spool(table: pa.Table, file: BinaryIO) -> np.ndarray:
+    """Append the shingles of a part to the file; return the size of each set."""
+    if "shingles" not in table.schema.names:
+        return np.zeros(table.num_rows, np.int64)
+    sets = stored_sets(table)
+    np.ascontiguousarray(sets.values, np.uint32).tofile(file)
+    return sets.sizes
 
 
 def _split(
@@ -130,12 +142,6 @@ def _split(
         unchanged_ids={int(rows[at]): ids[at].tobytes() for at in positions},
     )
     return part, table.filter(pa.array(~is_same)) if positions else table
-
-
-def _spool(table: pa.Table, file: BinaryIO) -> np.ndarray:
-    sets = stored_sets(table)
-    np.ascontiguousarray(sets.values, np.uint32).tofile(file)
-    return sets.sizes
 
 
 def spool_sets(sets: ShingleSets, wanted: np.ndarray, path: Path) -> ShingleSets:

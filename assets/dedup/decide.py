@@ -111,7 +111,7 @@ def decide(
             f"one generation (at most {_MAX_CANDIDATES:,d}); land them in smaller steps"
         )
     old_sets = before.sets(old)
-    rule, survivor, similarity, counts, band_hits = _decide(
+    made = _decide(
         (frozen(old_sets.offsets), frozen(old_sets.values)),
         (frozen(arrivals.sets.offsets), frozen(arrivals.sets.values)),
         groups,
@@ -120,10 +120,17 @@ def decide(
         _room_for_outlines(old_sets, arrivals.sets, buckets.of),
         threshold,
     )
-    numbers = np.concatenate([old, before.total + np.arange(len(rule))]).astype(np.int64)
+    return _as_decisions(made, np.append(old, before.total + np.arange(len(arrivals))))
+
+
+def _as_decisions(made: tuple[np.ndarray, ...], numbers: np.ndarray) -> Decisions:
+    """Return what the kernel made; `numbers` are those of its candidates."""
+    rule, survivor, similarity, counts, band_hits = made
+    is_dropped = rule != KEPT
+    survivor[is_dropped] = numbers[survivor[is_dropped]]
     return Decisions(
         rule=rule,
-        survivor=np.where(rule == KEPT, -1, numbers[survivor]) if len(rule) else survivor,
+        survivor=survivor,
         similarity=similarity,
         compared=int(counts[_COMPARED]),
         similar=int(counts[_SIMILAR]),

@@ -159,10 +159,10 @@ class Run:
         """
         header = json.loads(root.read_bytes(objects["run"]))
         self.count: int = header["count"]
-        self.parts = tuple(
-            KeptPart(source=source, part=part, first=first, count=count)
+        self._parts = {
+            (source, part): KeptPart(source=source, part=part, first=first, count=count)
             for source, part, first, count in header["parts"]
-        )
+        }
         small = {name: _load_small(root, objects[f"run_{name}"]) for name in SMALL}
         self._hash_fences, self._band_fences = small["hash_fences"], small["band_fences"]
         self._arrays: dict[str, CheckedArray] = {}
@@ -223,10 +223,10 @@ class Run:
 
     def part_doc_ids(self, source: str, part: str) -> tuple[int, np.ndarray]:
         """Return the first ordinal and the ids (n, 16) of what was kept of one part."""
-        for kept in self.parts:
-            if (kept.source, kept.part) == (source, part):
-                return kept.first, self.doc_ids(np.arange(kept.first, kept.first + kept.count))
-        return 0, np.empty((0, 16), np.uint8)
+        kept = self._parts.get((source, part))
+        if kept is None:
+            return 0, np.empty((0, 16), np.uint8)
+        return kept.first, self.doc_ids(np.arange(kept.first, kept.first + kept.count))
 
     @property
     def num_checked_bytes(self) -> int:

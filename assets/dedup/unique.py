@@ -48,7 +48,7 @@ from assets.root import Root
 from assets.settings.schema import DedupSettings, Settings
 from assets.sources.landing_log import Generation, LandingLog
 from assets.sources.tasks import expected_tasks
-from assets.stage import StageReport, materialize_tasks
+from assets.stage import StageReport, add_statistics, materialize_tasks
 
 CODE_VERSION = 1
 """Raised by hand when the same signatures would be decided otherwise."""
@@ -88,17 +88,21 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
         root, SIGNATURES, tasks, signature_task, processes=settings.engine.processes
     )
     signatures = {(entry.source, entry.part): entry for entry in made.entries}
-    ready = _chain(log, complete, signatures, Manifest.load(root, STAGE), settings)
+    manifest = Manifest.load(root, STAGE)
+    ready = _chain(log, complete, signatures, manifest, settings)
     num_done = 0
     for position, item in enumerate(ready):
-        manifest = Manifest.load(root, STAGE)
         if _is_whole(root, manifest, item):
             continue
         entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1])
         commit(root, STAGE, entries)
+        manifest = Manifest.load(root, STAGE)
         num_done += len(item.parts)
-        logger.info("unique: generation %d done", item.generation.number)
-    manifest = Manifest.load(root, STAGE)
+        kept = sum(entry.statistics["kept"] for entry in entries if entry.source)
+        reached = sum(entry.statistics["in"] for entry in entries if entry.source)
+        logger.info(
+            "unique: generation %d: kept %d of %d documents", item.generation.number, kept, reached
+        )
     return StageReport(
         stage=STAGE,
         entries=tuple(entry for entry in manifest.entries() if entry.source),
@@ -131,17 +135,14 @@ def read_unique(
             f"{clean.objects['data'].name} has {clean.rows:,d}"
         )
     wanted = list(columns)
-    needed = wanted if "spans" not in wanted or "text" in wanted else [*wanted, "text"]
     start = 0
-    for batch in root.read_batches(clean.objects["data"], needed):
+    for batch in root.read_batches(clean.objects["data"], wanted):
         here = decided.slice(start, batch.num_rows)
         start += batch.num_rows
         keep = here["keep"].combine_chunks()
         edits = here["edits"].filter(keep).combine_chunks()
-        kept = batch.select(needed).filter(keep)
-        if len(edits.flatten()):
-            kept = _edited(kept, edits.to_pylist())
-        yield kept.select(wanted)
+        kept = batch.select(wanted).filter(keep)
+        yield _edited(kept, edits.to_pylist()) if len(edits.flatten()) else kept
 
 
 def _edited(batch: pa.RecordBatch, edits: list[list[dict[str, Any]]]) -> pa.RecordBatch:
@@ -256,20 +257,11 @@ def _decide_generation(
     ready: Sequence[_Ready],
 ) -> list[PartEntry]:
     """Decide and publish the last of `ready`, all before it being committed."""
-    *earlier, item = ready
-    dedup, spec = settings.dedup, signature_spec(settings.dedup)
-    tables = _withdrawn_tables(root, manifest, earlier)
-    runs = _open_runs(root, manifest, earlier, tables)
-    replaced = find_replaced(
-        root, item.generation.versions, clean.entries(), _by_part(manifest), runs
-    )
-    tables[item.generation.number] = replaced.withdrawn
-    # What this generation withdraws does not count as kept for itself either.
-    runs = _open_runs(root, manifest, earlier, tables)
-    before = KeptRuns(tuple(runs.values()))
+    item, dedup, spec = ready[-1], settings.dedup, signature_spec(settings.dedup)
+    before, replaced = _state_before(root, clean, manifest, ready)
+    minhash = dedup.minhash
     with root.workspace() as folder:
         arrived = gather_arrivals(root, item.parts, replaced.unchanged, spec, folder)
-        minhash = dedup.minhash
         decisions = decide(
             arrived.arrivals,
             before,
@@ -295,6 +287,23 @@ def _decide_generation(
             facts=_generation_facts(item, decisions, replaced),
             folder=folder,
         )
+
+
+def _state_before(
+    root: Root, clean: Manifest, manifest: Manifest, ready: Sequence[_Ready]
+) -> tuple[KeptRuns, Replaced]:
+    """Return what counts as kept for the last of `ready`, and what its changed files mean."""
+    *earlier, item = ready
+    tables = _withdrawn_tables(root, manifest, earlier)
+    runs = _open_runs(root, manifest, earlier, tables)
+    replaced = find_replaced(
+        root, item.generation.versions, clean.entries(), _by_part(manifest), runs
+    )
+    if replaced.withdrawn.num_rows:
+        # What this generation withdraws does not count as kept for itself either.
+        tables[item.generation.number] = replaced.withdrawn
+        runs = _open_runs(root, manifest, earlier, tables)
+    return KeptRuns(tuple(runs.values())), replaced
 
 
 def _generation_facts(item: _Ready, decisions: Decisions, replaced: Replaced) -> dict[str, Any]:
@@ -344,6 +353,9 @@ def _facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
     facts: dict[str, Any] = {"generations": len(entries)}
     for name in ("compared", "similar", "skipped", "withdrawn"):
         facts[name] = sum(entry.statistics[name] for entry in entries)
+    facts["band_hits"] = {}
+    for entry in entries:
+        facts["band_hits"] = add_statistics(facts["band_hits"], entry.statistics["band_hits"])
     if dedup.minhash is not None:
         facts["estimated_recall"] = {
             f"{similarity:.2f}": round(candidate_probability(dedup, similarity), 4)

@@ -14,10 +14,11 @@ from assets.manifest import Manifest
 from assets.settings.schema import MinHashSettings
 from assets.sources.landing_log import LandingLog, read_log
 from assets.stage import check_accounting
+from assets.storage.local import LocalStorage
 from tests.assets.dedup.brute_force import jaccard, shingle_set
 from tests.assets.dedup.small_corpus import SmallCorpus, article
 
-FIRST = {
+FIRST: dict[str, list[str | None]] = {
     "wiki/a": [article(1), article(2), article(1, edits=2), "a b", None, "A  b"],
     "wiki/b": [article(3), article(2), None],
     "books/x": [article(2), article(4), article(3, edits=1)],
@@ -260,3 +261,48 @@ def test_nothing_is_withdrawn_where_nothing_changed(corpus):
     (table,) = withdrawn_documents(corpus.root).values()
     assert table.num_rows == 0
     assert np.all([batch.num_rows == 0 for batch in table.to_batches()])
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing may catch it and tidy up."""
+
+
+def kill_after(patch, count):
+    """Let `count` changes to the store happen, then die before the next one."""
+    left = [count]
+
+    def counted(method):
+        def call(self, *args, **kwargs):
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            return method(self, *args, **kwargs)
+
+        return call
+
+    for name in ("create", "replace", "put_file"):
+        patch.setattr(LocalStorage, name, counted(getattr(LocalStorage, name)))
+    return left
+
+
+def test_a_kill_anywhere_is_repaired_by_the_next_run(tmp_path):
+    whole = SmallCorpus(str(tmp_path / "whole"))
+    whole.land(FIRST)
+    whole.land(SECOND)
+    with pytest.MonkeyPatch.context() as patch:
+        left = kill_after(patch, 10**9)
+        expected = whole.run().digest
+        changes = 10**9 - left[0]
+    cut = SmallCorpus(str(tmp_path / "cut"))
+    cut.land(FIRST)
+    cut.land(SECOND)
+    # Killed again and again, always a little later, on one and the same root.
+    for count in range(0, changes, 3):
+        with pytest.MonkeyPatch.context() as patch:
+            kill_after(patch, count)
+            try:
+                cut.run()
+            except Killed:
+                continue
+            break
+    assert cut.run().digest == expected
