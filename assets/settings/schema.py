@@ -132,16 +132,17 @@ class CleaningRules:
 class PageLimits:
     """What an HTML page may be before its main text is extracted; beyond, it is quarantined.
 
-    Extraction takes time with depth times size. The defaults keep the worst page under some four
-    CPU seconds; real pages are 40 deep.
+    Extraction takes time with depth times size. The defaults keep the worst page to about five CPU
+    seconds; real pages are up to 40 deep.
     """
 
     max_bytes: int = 5 << 20
     """UTF-8 bytes of decoded markup."""
-    max_depth: int = 200
+    max_depth: int = 128
     """Elements open at once."""
-    max_nodes: int = 100_000
-    """Elements, those included that a parser opens again after a block closed them."""
+    max_nodes: int = 80_000
+    """Elements, those included that a parser opens again after a block closed them; an element at
+    depth d counts as 1 + d // 32."""
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "max_depth", "max_nodes"):
