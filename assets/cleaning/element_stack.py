@@ -12,14 +12,17 @@ from __future__ import annotations
 from typing import Any
 
 from assets.cleaning.kernel import kernel
-from assets.cleaning.tag_names import CELL, FORMATTING
+from assets.cleaning.tag_names import CELL, FORMATTING, tag_code
 
-OPEN, DEPTH, ACTIVE, NODES, OPTIONS = range(5)
+OPEN, DEPTH, ACTIVE, NODES, OPTIONS, HAS_FORM = range(6)
 """Places in `state`: rows of `stack`, depth they stand for, rows of `active`, nodes so far, options
-of the current menu."""
-STATE_SIZE = 5
+of the current menu, whether a form waits for its end tag."""
+STATE_SIZE = 6
 ACTIVE_FACTOR = 4
 """Rows of `active` for each row of `stack`."""
+
+DEPTH_PER_NODE = 32
+"""An element at depth d counts as 1 + d // 32 nodes."""
 
 CODE, FLAGS, SLOT = range(3)
 DIGEST, IS_OPEN = 1, 2
@@ -27,7 +30,12 @@ MARKER = -1
 REMOVED = 0
 IN_SVG, IN_MATH = 1 << 20, 1 << 21
 """Flags of an open element of SVG or MathML."""
+IS_INTEGRATION = 1 << 22
+"""Flag of an open element of SVG or MathML in which HTML goes on."""
+NOT_HTML = IN_SVG | IN_MATH | IS_INTEGRATION
 
+_TD, _TH, _CAPTION = tag_code("td"), tag_code("th"), tag_code("caption")
+_TABLE, _TEMPLATE = tag_code("table"), tag_code("template")
 _CELL_DEPTH = 3
 """A part of a table stands for up to three levels: section, row and cell."""
 
@@ -36,6 +44,23 @@ _CELL_DEPTH = 3
 def is_foreign(stack: Any, state: Any) -> Any:
     """Return whether (bool) the innermost open element belongs to SVG or MathML."""
     return state[OPEN] > 0 and (stack[state[OPEN] - 1, FLAGS] & (IN_SVG | IN_MATH)) != 0
+
+
+@kernel
+def is_between_cells(stack: Any, state: Any) -> bool:
+    """Return whether a table is open and none of its cells."""
+    for index in range(state[OPEN] - 1, -1, -1):
+        if stack[index, CODE] in (_TD, _TH, _CAPTION, _TEMPLATE):
+            return False
+        if stack[index, FLAGS] & CELL or stack[index, CODE] == _TABLE:
+            return True
+    return False
+
+
+@kernel
+def count_element(state: Any) -> None:
+    """Count an element where it stands: extraction looks at all that are open around it."""
+    state[NODES] += 1 + state[DEPTH] // DEPTH_PER_NODE
 
 
 @kernel
@@ -98,9 +123,12 @@ def remove_active(slot: int, active: Any, state: Any) -> None:
 
 @kernel
 def find(code: int, stops: int, stack: Any, state: Any) -> int:
-    """Return the index of the innermost open `code` below no element with a flag of `stops`."""
+    """Return the index of the innermost open HTML element `code`, or -1.
+
+    The search ends at an element with a flag of `stops`.
+    """
     for index in range(state[OPEN] - 1, -1, -1):
-        if stack[index, CODE] == code:
+        if stack[index, CODE] == code and not stack[index, FLAGS] & NOT_HTML:
             return index
         if stack[index, FLAGS] & stops:
             return -1
@@ -119,5 +147,5 @@ def reopen_formatting(stack: Any, active: Any, state: Any) -> None:
     for slot in range(first, state[ACTIVE]):
         if active[slot, CODE] != REMOVED:
             active[slot, IS_OPEN] = 1
-            state[NODES] += 1
+            count_element(state)
             push(active[slot, CODE], FORMATTING, slot, stack, state)

@@ -13,11 +13,14 @@ from assets.cleaning.element_stack import (
     CODE,
     DIGEST,
     FLAGS,
+    HAS_FORM,
     IN_MATH,
     IN_SVG,
+    IS_INTEGRATION,
     IS_OPEN,
     MARKER,
     NODES,
+    NOT_HTML,
     OPEN,
     OPTIONS,
     SLOT,
@@ -40,6 +43,7 @@ from assets.cleaning.tag_names import (
     HEADING,
     IGNORED,
     MATH_INTEGRATION,
+    NO_REOPEN,
     RAW,
     SCOPE,
     SPECIAL,
@@ -48,8 +52,8 @@ from assets.cleaning.tag_names import (
     tag_code,
 )
 
-_OPTIONS_PER_NODE = 64
-"""The n-th option of a menu is charged n // 64 nodes."""
+_OPTIONS_PER_NODE = 512
+"""The n-th option of a menu is charged n // 512 nodes."""
 _MAX_BLOCKS_PASSED = 7
 """A formatting end tag is given up after eight rounds, each of which passes one block."""
 _MAX_SAME = 3
@@ -60,6 +64,7 @@ _TD, _TH, _TR, _TBODY = (tag_code(name) for name in ("td", "th", "tr", "tbody"))
 _CAPTION, _TABLE, _TEMPLATE = (tag_code(name) for name in ("caption", "table", "template"))
 _SELECT, _OPTION, _OPTGROUP = (tag_code(name) for name in ("select", "option", "optgroup"))
 _BUTTON, _FORM, _BR, _SVG = (tag_code(name) for name in ("button", "form", "br", "svg"))
+_INPUT, _RP, _RT = (tag_code(name) for name in ("input", "rp", "rt"))
 _ADDRESS, _DIV, _UL, _OL = (tag_code(name) for name in ("address", "div", "ul", "ol"))
 _APPLET, _MARQUEE, _OBJECT = (tag_code(name) for name in ("applet", "marquee", "object"))
 
@@ -73,8 +78,7 @@ def open_tag(
         if not flags & BREAKOUT:
             _open_foreign(code, flags, self_closing, stack, state)
             return
-        while is_foreign(stack, state):
-            pop_to(state[OPEN] - 1, stack, active, state)
+        _break_out(stack, active, state)
     if flags & CELL:
         _open_cell(code, flags, stack, active, state)
     elif flags & BLOCK:
@@ -86,12 +90,19 @@ def open_tag(
 
 
 @kernel
+def _break_out(stack: Any, active: Any, state: Any) -> None:
+    """Close SVG and MathML down to the HTML around."""
+    while is_foreign(stack, state):
+        pop_to(state[OPEN] - 1, stack, active, state)
+
+
+@kernel
 def _open_foreign(code: int, flags: int, self_closing: bool, stack: Any, state: Any) -> None:
     if self_closing:
         return
     family = stack[state[OPEN] - 1, FLAGS] & (IN_SVG | IN_MATH)
     is_integration = flags & (SVG_INTEGRATION if family == IN_SVG else MATH_INTEGRATION)
-    push(code, SCOPE if is_integration else family, -1, stack, state)
+    push(code, SCOPE | IS_INTEGRATION if is_integration else family, -1, stack, state)
 
 
 @kernel
@@ -115,6 +126,10 @@ def _open_block(code: int, flags: int, stack: Any, active: Any, state: Any) -> N
         _close_item(_LI, _LI, stack, active, state)
     elif code in (_DD, _DT):
         _close_item(_DD, _DT, stack, active, state)
+    elif code == _FORM and find(_TEMPLATE, 0, stack, state) < 0:
+        if state[HAS_FORM]:  # one inside another means nothing
+            return
+        state[HAS_FORM] = 1
     _close_paragraph(stack, active, state)
     if flags & HEADING and state[OPEN] and stack[state[OPEN] - 1, FLAGS] & HEADING:
         pop_to(state[OPEN] - 1, stack, active, state)
@@ -163,6 +178,9 @@ def _open_formatting(
             same += 1
             earliest = slot
     if same >= _MAX_SAME:
+        for index in range(state[OPEN]):
+            if stack[index, SLOT] == earliest:
+                stack[index, SLOT] = -1
         remove_active(earliest, active, state)
     push(code, flags, push_active(code, digest, active, state), stack, state)
 
@@ -171,15 +189,12 @@ def _open_formatting(
 def _open_inline(
     code: int, flags: int, self_closing: bool, stack: Any, active: Any, state: Any
 ) -> None:
-    if code in (_SELECT, _BUTTON):
-        index = find(code, SCOPE, stack, state)
-        if index >= 0:
-            pop_to(index, stack, active, state)
-            if code == _SELECT:  # one inside another ends it
-                return
-    if code in (_SELECT, _OPTION, _OPTGROUP):
-        _count_option(code, stack, active, state)
-    reopen_formatting(stack, active, state)
+    if code in (_TABLE, _SELECT, _BUTTON, _INPUT, _OPTION, _OPTGROUP):
+        is_end = _end_by_start(code, stack, active, state)
+        if is_end:
+            return
+    if not flags & NO_REOPEN:
+        reopen_formatting(stack, active, state)
     if flags & VOID or (flags & FOREIGN and self_closing):
         return
     slot = -1
@@ -191,11 +206,38 @@ def _open_inline(
 
 
 @kernel
-def _count_option(code: int, stack: Any, active: Any, state: Any) -> None:
-    """Begin a menu, or charge one more option of it; an option ends the one before."""
+def _end_by_start(code: int, stack: Any, active: Any, state: Any) -> bool:
+    """Close what a start tag of this name ends; return whether it is an end tag and no more."""
+    if code == _TABLE:
+        _end_table(stack, active, state)
+        return False
+    if code in (_OPTION, _OPTGROUP):
+        _count_option(stack, active, state)
+        return False
+    index = find(_SELECT if code == _INPUT else code, SCOPE, stack, state)
+    if index >= 0:
+        pop_to(index, stack, active, state)
     if code == _SELECT:
         state[OPTIONS] = 0
-        return
+    return code == _SELECT and index >= 0
+
+
+@kernel
+def _end_table(stack: Any, active: Any, state: Any) -> None:
+    """Close the table that another one ends, which starts outside its cells."""
+    for index in range(state[OPEN] - 1, -1, -1):
+        if stack[index, FLAGS] & NOT_HTML:
+            continue
+        if stack[index, CODE] == _TABLE:
+            pop_to(index, stack, active, state)
+            return
+        if stack[index, CODE] in (_TD, _TH, _CAPTION, _TEMPLATE):
+            return
+
+
+@kernel
+def _count_option(stack: Any, active: Any, state: Any) -> None:
+    """Charge one more option of a menu; it ends the one before."""
     if state[OPEN] and stack[state[OPEN] - 1, CODE] == _OPTION:
         pop_to(state[OPEN] - 1, stack, active, state)
     state[OPTIONS] += 1
@@ -205,28 +247,38 @@ def _count_option(code: int, stack: Any, active: Any, state: Any) -> None:
 @kernel
 def close_tag(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     """Follow an end tag; one that has no open element it may close means nothing."""
-    if is_foreign(stack, state) and _close_foreign(code, stack, active, state):
+    if code in (_P, _BR):
+        _break_out(stack, active, state)
+    elif _close_foreign(code, stack, active, state):
         return
-    if code == _P:
-        if not _close_paragraph(stack, active, state):
-            state[NODES] += 1
-    elif flags & CELL:
+    if flags & CELL:
         _close_cell(code, stack, active, state)
     elif flags & FORMATTING:
         _close_formatting(code, stack, active, state)
     elif flags & HEADING:
         _close_heading(stack, active, state)
+    elif code == _P:
+        # A paragraph is made to be closed where there is none.
+        state[NODES] += not _close_paragraph(stack, active, state)
     elif flags & (IGNORED | VOID):
-        state[NODES] += code == _BR
+        _close_void(code, stack, active, state)
     else:
         _close_other(code, flags, stack, active, state)
+
+
+@kernel
+def _close_void(code: int, stack: Any, active: Any, state: Any) -> None:
+    """Take the end tag of a line break for a line break; others mean nothing."""
+    if code == _BR:
+        reopen_formatting(stack, active, state)
+        state[NODES] += 1
 
 
 @kernel
 def _close_foreign(code: int, stack: Any, active: Any, state: Any) -> bool:
     """Close an element of SVG or MathML, if the tag names one around; return whether it did."""
     index = state[OPEN] - 1
-    while index >= 0 and stack[index, FLAGS] & (IN_SVG | IN_MATH):
+    while index >= 0 and stack[index, FLAGS] & NOT_HTML:
         if stack[index, CODE] == code:
             pop_to(index, stack, active, state)
             return True
@@ -266,13 +318,15 @@ def _close_formatting(code: int, stack: Any, active: Any, state: Any) -> None:
     if not active[slot, IS_OPEN]:
         remove_active(slot, active, state)
         return
-    index = find(code, SCOPE, stack, state)
+    index = state[OPEN] - 1
+    blocks = 0
+    while index >= 0 and stack[index, SLOT] != slot:
+        if stack[index, FLAGS] & SCOPE:
+            return
+        blocks += (stack[index, FLAGS] & SPECIAL) != 0
+        index -= 1
     if index < 0:
         return
-    slot = stack[index, SLOT]
-    blocks = 0
-    for above in range(index + 1, state[OPEN]):
-        blocks += (stack[above, FLAGS] & SPECIAL) != 0
     # Each block's content is wrapped in a copy, and so are up to three elements between.
     state[NODES] += min(blocks, _MAX_BLOCKS_PASSED + 1) * 4
     if blocks > _MAX_BLOCKS_PASSED:
@@ -307,6 +361,9 @@ def _close_heading(stack: Any, active: Any, state: Any) -> None:
 
 @kernel
 def _close_other(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
+    if code == _FORM:
+        _close_form(stack, active, state)
+        return
     if code in (_TABLE, _TEMPLATE):
         index = find(code, 0, stack, state)
         between = find(_TEMPLATE, 0, stack, state)
@@ -318,9 +375,20 @@ def _close_other(code: int, flags: int, stack: Any, active: Any, state: Any) -> 
             index = -1 if lists > index else index
     else:
         index = find(code, SCOPE | SPECIAL, stack, state)
+    if index >= 0:
+        pop_to(index, stack, active, state)
+
+
+@kernel
+def _close_form(stack: Any, active: Any, state: Any) -> None:
+    """Close the form, and leave open what was opened in it except for implied ends."""
+    index = find(_FORM, SCOPE, stack, state)
+    if find(_TEMPLATE, 0, stack, state) < 0:
+        if not state[HAS_FORM]:
+            return
+        state[HAS_FORM] = 0
     if index < 0:
         return
-    if code == _FORM:
-        remove_open(index, stack, state)
-    else:
-        pop_to(index, stack, active, state)
+    while stack[state[OPEN] - 1, CODE] in (_DD, _DT, _LI, _OPTION, _OPTGROUP, _P, _RP, _RT):
+        pop_to(state[OPEN] - 1, stack, active, state)
+    remove_open(index, stack, state)

@@ -6,8 +6,8 @@ every following block. So the pass follows the HTML standard's rules of which ta
 re-open elements (`open_elements`). Where it simplifies, it leaves an element open that a parser
 would close, so both figures err upwards.
 
-What costs a parser time with the square of its number, attributes of one element and options of
-one menu, is charged as further nodes.
+What costs more than its share of time is charged as further nodes: an element the deeper it stands,
+the many attributes of one element, the many options of one menu.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from assets.cleaning.element_stack import (
+    ACTIVE,
     ACTIVE_FACTOR,
     DEPTH,
     NODES,
     OPEN,
     STATE_SIZE,
+    count_element,
+    is_between_cells,
     is_foreign,
     reopen_formatting,
 )
 from assets.cleaning.kernel import kernel
 from assets.cleaning.open_elements import close_tag, open_tag
 from assets.cleaning.tag_names import (
+    BREAKOUT,
     CODE_FACTOR,
     CODE_MASK,
     IGNORED,
@@ -37,9 +41,10 @@ from assets.cleaning.tag_names import (
     tag_code,
 )
 
-_ATTRIBUTES_PER_NODE = 256
-"""The n-th attribute of an element is charged n // 256 nodes."""
-_PLAINTEXT = tag_code("plaintext")
+_ATTRIBUTES_PER_NODE = 1024
+"""The n-th attribute of an element is charged n // 1024 nodes."""
+_PLAINTEXT, _FONT = tag_code("plaintext"), tag_code("font")
+_COLOR, _FACE, _SIZE = tag_code("color"), tag_code("face"), tag_code("size")
 
 _LT, _GT, _SLASH, _BANG, _QUESTION = 0x3C, 0x3E, 0x2F, 0x21, 0x3F
 _DASH, _EQUALS, _DOUBLE, _SINGLE = 0x2D, 0x3D, 0x22, 0x27
@@ -52,7 +57,7 @@ class PageShape(NamedTuple):
     depth: int
     """Greatest number of elements open at once."""
     nodes: int
-    """Elements, with the charges above."""
+    """Elements, with the charges the module names."""
 
 
 def scan_page(page: bytes, *, max_depth: int, max_nodes: int) -> PageShape:
@@ -85,11 +90,12 @@ def _scan(
             break
         elif _is_letter(data[position + 1]):
             code, attributes, self_closing, digest, end = _read_tag(data, position + 1)
-            kind = _flags_of(code, codes, flags)
+            kind = _flags_of(code, codes, flags) | _breakout_of_font(data, code, position + 5, end)
             if kind & IGNORED:
                 attributes += page_attributes
                 page_attributes = attributes
-            state[NODES] += 1 + _attribute_charge(attributes)
+            count_element(state)
+            state[NODES] += _attribute_charge(attributes)
             if code == _PLAINTEXT:
                 break
             raw = kind & RAW and not is_foreign(stack, state)
@@ -101,6 +107,27 @@ def _scan(
             position = _skip_declaration(data, position, is_foreign(stack, state))
         depth = max(depth, state[DEPTH] + (state[OPEN] > 0))
     return depth
+
+
+@kernel
+def _breakout_of_font(data: Any, code: int, position: int, end: int) -> int:
+    """Return BREAKOUT for a font tag with one of HTML's own attributes, else 0.
+
+    The tag is read from behind its name to `end`.
+    """
+    while code == _FONT and position < end - 1:
+        if _is_space(data[position]) or data[position] == _SLASH:
+            position += 1
+            continue
+        name: Any = 0
+        for at in range(position, end - 1):
+            if data[at] == _EQUALS or _ends_name(data[at]):
+                break
+            name = (name & CODE_MASK) * CODE_FACTOR + np.int64(data[at] | 0x20)
+        if name in (_COLOR, _FACE, _SIZE):
+            return BREAKOUT
+        position = _skip_attribute(data, position)
+    return 0
 
 
 @kernel
@@ -149,12 +176,14 @@ def _find_byte(data: Any, position: int, byte: int) -> int:
 
 @kernel
 def _skip_text(data: Any, position: int, stack: Any, active: Any, state: Any) -> int:
-    """Return where the next `<` is; text other than whitespace re-opens formatting elements."""
+    """Return where the next `<` is; text re-opens formatting elements."""
     is_blank = True
     while position < len(data) and data[position] != _LT:
         is_blank = is_blank and _is_space(data[position])
         position += 1
-    if not is_blank and not is_foreign(stack, state):
+    if not state[ACTIVE] or is_foreign(stack, state):
+        return position
+    if not is_blank or not is_between_cells(stack, state):  # a table drops space between its cells
         reopen_formatting(stack, active, state)
     return position
 
@@ -213,7 +242,7 @@ def _read_tag(data: Any, position: int) -> tuple[int, int, bool, int, int]:
         byte = np.int64(data[position])
         if 0x41 <= byte <= 0x5A:
             byte |= 0x20
-        code = (code * CODE_FACTOR + byte) & CODE_MASK
+        code = (code & CODE_MASK) * CODE_FACTOR + byte
         position += 1
     attributes = 0
     while position < len(data) and data[position] != _GT:
@@ -225,7 +254,7 @@ def _read_tag(data: Any, position: int) -> tuple[int, int, bool, int, int]:
     self_closing = position < len(data) and data[position - 1] == _SLASH
     digest: Any = 0
     for at in range(start, min(position, len(data))):
-        digest = (digest * CODE_FACTOR + np.int64(data[at])) & CODE_MASK
+        digest = (digest & CODE_MASK) * CODE_FACTOR + np.int64(data[at])
     return code, attributes, self_closing, digest, position + 1
 
 
@@ -264,7 +293,7 @@ def _skip_raw(data: Any, position: int, code: int) -> int:
             found: Any = 0
             at = position + 2
             while at < len(data) and not _ends_name(data[at]) and data[at] != _LT:
-                found = (found * CODE_FACTOR + np.int64(data[at] | 0x20)) & CODE_MASK
+                found = (found & CODE_MASK) * CODE_FACTOR + np.int64(data[at] | 0x20)
                 at += 1
             if found == code:
                 return _find_byte(data, at, _GT) + 1

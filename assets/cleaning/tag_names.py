@@ -9,14 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 CODE_FACTOR = 257
-CODE_MASK = 0x7FFFFFFFFFFFFFFF
+CODE_MASK = (1 << 54) - 1
+"""Applied before multiplying: an int64 that overflows is undefined in compiled code."""
 
 
 def tag_code(name: str) -> int:
     """Return the number that stands for a lower-case tag name."""
     code = 0
     for byte in name.encode():
-        code = (code * CODE_FACTOR + byte) & CODE_MASK
+        code = (code & CODE_MASK) * CODE_FACTOR + byte
     return code
 
 
@@ -44,6 +45,8 @@ BREAKOUT = 1024
 SVG_INTEGRATION = 2048
 MATH_INTEGRATION = 4096
 """HTML goes on inside this element of SVG, or of MathML."""
+NO_REOPEN = 8192
+"""Does not open formatting elements again, though no block."""
 
 _NAMES = {
     VOID: "area base basefont bgsound br col embed frame hr image img input keygen link meta param"
@@ -68,8 +71,9 @@ _NAMES = {
     BREAKOUT: "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr"
     " i img li listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u"
     " ul var",
+    NO_REOPEN: "base basefont bgsound link meta param source track table template rb rp rt rtc",
     SVG_INTEGRATION: "foreignobject desc title",
-    MATH_INTEGRATION: "mi mo mn ms mtext",
+    MATH_INTEGRATION: "mi mo mn ms mtext annotation-xml",
 }
 
 
