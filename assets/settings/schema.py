@@ -132,7 +132,7 @@ class CleaningRules:
 class PageLimits:
     """What an HTML page may be before its main text is extracted; beyond, it is quarantined.
 
-    Extraction takes time with depth times size. The defaults keep the worst page to about five CPU
+    Extraction takes time with depth times size. The defaults keep the worst page to about three CPU
     seconds; real pages are up to 40 deep.
     """
 
