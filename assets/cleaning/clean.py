@@ -211,7 +211,8 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
     """Return the figures of some clean rows; those of a part are the sums over its batches.
 
     `characters`, `bytes`, `words`, `languages` (documents per label) and `lengths` (documents per
-    power of two of bytes) are those of the documents that stay; a document whose profile asks for no language is counted under no label.
+    power of two of bytes) are those of the documents that stay; a document whose profile asks for
+    no language is counted under no label.
     """
     stays = pc.is_valid(clean["text"])
     kept = clean.select(["text", "language", "num_words"]).filter(stays)
