@@ -172,36 +172,37 @@ def histogram_svg(bars: Sequence[tuple[str, int]], *, unit: str) -> str:
     step, left, top, height = 44, 10, 34, 130
     width = left * 2 + step * max(len(bars), 6)
     highest = max((count for _, count in bars), default=0) or 1
+    size = f'width="{width}" height="{top + height + 42}"'
+    note = f"length from (a bar reaches to twice that), {html.escape(unit)}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top + height + 42}" '
-        'font-family="sans-serif" font-size="10">',
-        f'<rect width="{width}" height="{top + height + 42}" fill="#ffffff"/>',
-        f'<text x="{left}" y="16" font-size="12" fill="#231f1b">documents by length</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="10">',
+        f'<rect {size} fill="#ffffff"/>',
+        _label(left, 16, "documents by length", size=12, anchor="start"),
+        _label(left, top + height + 34, note, anchor="start"),
     ]
     for index, (label, count) in enumerate(bars):
-        size = round(height * count / highest, 1)
-        x, middle = left + index * step, left + index * step + step / 2
-        parts += [
-            f'<rect x="{x + 3}" y="{top + height - size}" width="{step - 6}" height="{size}" '
-            'fill="#4f43dd"/>',
-            f'<text x="{middle}" y="{top + height - size - 4}" text-anchor="middle" '
-            f'fill="#231f1b">{_short(count) if count else ""}</text>',
-            f'<text x="{middle}" y="{top + height + 14}" text-anchor="middle" '
-            f'fill="#6b6762">{html.escape(label)}</text>',
-        ]
-    parts.append(
-        f'<text x="{left}" y="{top + height + 34}" fill="#6b6762">'
-        f"length from (a bar reaches to twice that), {html.escape(unit)}</text></svg>"
-    )
+        bar = round(height * count / highest, 1)
+        x, y = left + index * step, top + height - bar
+        box = f'x="{x + 3}" y="{y}" width="{step - 6}" height="{bar}"'
+        parts.append(f'<rect {box} fill="#4f43dd"/>')
+        parts.append(_label(x + step / 2, y - 4, _short(count) if count else ""))
+        parts.append(_label(x + step / 2, top + height + 14, html.escape(label)))
+    parts.append("</svg>")
     return "".join(parts)
+
+
+def _label(x: float, y: float, text: str, *, size: int = 10, anchor: str = "middle") -> str:
+    place = f'x="{x}" y="{y}" font-size="{size}" text-anchor="{anchor}"'
+    return f'<text {place} fill="#231f1b">{text}</text>'
 
 
 def _figures(counts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of a source's statistics, nested ones as their sums."""
-    shown: dict[str, Any] = {}
-    for name, value in counts.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            shown[name] = value
+    shown = {
+        name: value
+        for name, value in counts.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
     for decision in ("dropped", "quarantined"):
         if decision in counts:
             shown[decision] = sum(counts[decision].values())

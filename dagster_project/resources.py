@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
+from typing_extensions import override
 
 from assets.data_platform import OpenPlatform, open_platform
 from dagster_project.run_tags import process_tag
@@ -18,6 +19,7 @@ class PlatformResource(dg.ConfigurableResource[None]):
     processes: int = 0
     """Worker processes; 0 for the configuration's number."""
 
+    @override
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Note on the run which process works on it."""
         if context.instance is not None and context.run is not None:

@@ -20,7 +20,7 @@ from assets.ordering.asset import training_dataset
 def catalog(
     context: dg.AssetExecutionContext, platform: dg.ResourceParam[DataPlatform]
 ) -> dg.MaterializeResult[None]:
-    """Built from the root alone, under a temporary name, and swapped in; deleting it loses nothing."""
+    """A cache, built from the root alone and swapped in whole; deleting it loses nothing."""
     with stage_run(context) as run:
         opened = platform.open()
         report = build_catalog(opened.root, opened.settings)

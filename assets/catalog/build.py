@@ -85,10 +85,11 @@ def build_catalog(root: Root, settings: Settings) -> CatalogReport:
     try:
         rows = _write(temporary, state, built_from)
         temporary.replace(target)
-    except OSError as error:
-        raise RootError(f"{target} cannot be written: {error.strerror or error}") from error
+    except (OSError, duckdb.IOException) as error:
+        raise RootError(f"{target} cannot be written: {error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
     return CatalogReport(path=target, built_from=built_from, rows=rows)
 
 

@@ -16,7 +16,7 @@ from assets.catalog.rows import live_parts
 from assets.catalog.steps import StepFinder
 from assets.document import DOC_ID_BYTES, FILE_ID_BYTES
 from assets.errors import ConfigurationError
-from assets.manifest import FileSpan, PartEntry
+from assets.manifest import PartEntry
 from assets.ordering.published import read_published, read_shard_index, read_takedown_log
 from assets.parquet_files import open_parquet
 from assets.root import ObjectRef, Root
@@ -82,11 +82,11 @@ class Explainer:
             ConfigurationError: no landed file has such a record.
             IntegrityError: a record or part on the way is damaged.
         """
-        version, span, part = self._find(doc_id)
+        version, part = self._find(doc_id)
         chapters = [self._landed(version, doc_id)]
         row = None
         for stage in ("documents", "clean", "unique", "tokens"):
-            chapter, row = self._stage(stage, part, doc_id, span, row, with_text=with_text)
+            chapter, row = self._stage(stage, part, doc_id, row, with_text=with_text)
             if chapter is None:
                 break
             chapters.append(chapter)
@@ -101,7 +101,7 @@ class Explainer:
         Raises:
             ConfigurationError: no landed file has such a record.
         """
-        _, _, part = self._find(doc_id)
+        _, part = self._find(doc_id)
         entry = self._part("tokens", part)
         row = _find_row(self._root, entry.objects["data"], "doc_id", doc_id) if entry else None
         if entry is None or row is None:
@@ -118,7 +118,7 @@ class Explainer:
                 return self._span(record, position - record["from"], doc_id)
         return None
 
-    def _find(self, doc_id: bytes) -> tuple[FileVersion, FileSpan, PartEntry]:
+    def _find(self, doc_id: bytes) -> tuple[FileVersion, PartEntry]:
         head, ordinal = doc_id[:FILE_ID_BYTES], int.from_bytes(doc_id[FILE_ID_BYTES:], "big")
         version = next((item for item in self._versions() if item.file_id == head), None)
         if version is None:
@@ -131,7 +131,7 @@ class Explainer:
             for span in entry.files:
                 inside = span.first_ordinal <= ordinal < span.first_ordinal + span.records
                 if span.file_id == head.hex() and inside:
-                    return version, span, entry
+                    return version, entry
         raise ConfigurationError(
             f"{version.source}/{version.path} (generation {version.generation}) has no record "
             f"{ordinal:,d} (from 0), or is not decoded yet"
@@ -183,7 +183,6 @@ class Explainer:
         stage: str,
         part: PartEntry,
         doc_id: bytes,
-        span: FileSpan,
         row: int | None,
         *,
         with_text: bool,
@@ -257,7 +256,9 @@ class Explainer:
                 "instances": len(steps),
                 "positions in epoch 0": ", ".join(shown) + (f" and {more:,d} more" if more else ""),
             }
-            chapters.append(Chapter(stage="plan", what="read" if steps else "not read", facts=facts))
+            chapters.append(
+                Chapter(stage="plan", what="read" if steps else "not read", facts=facts)
+            )
         return chapters
 
     def _span(self, record: dict[str, Any], index: int, doc_id: bytes) -> DocumentSpan | None:

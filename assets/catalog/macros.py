@@ -64,15 +64,15 @@ def macro_statements(state: RootState) -> Iterator[str]:
     for stage, entries in state.parts.items():
         files = _files(state, [entry.objects["data"].name for entry in entries])
         if files:
-            yield f"CREATE VIEW {VIEWS[stage]} AS SELECT * FROM read_parquet({files})"
+            yield f"CREATE VIEW {VIEWS[stage]} AS SELECT * FROM read_parquet({files})"  # noqa: S608 (stage names and quoted paths)
 
 
 def _ledger_query(state: RootState) -> str:
     queries = []
     for number, (stage, entries) in enumerate(state.parts.items(), start=1):
         files = _files(state, [entry.objects["ledger"].name for entry in entries])
-        rows = f"SELECT * FROM read_parquet({files})" if files else _NO_LEDGER
-        queries.append(f"SELECT {number} AS stage_number, '{stage}' AS stage, * FROM ({rows})")
+        rows = f"SELECT * FROM read_parquet({files})" if files else _NO_LEDGER  # noqa: S608 (stage names and quoted paths)
+        queries.append(f"SELECT {number} AS stage_number, '{stage}' AS stage, * FROM ({rows})")  # noqa: S608 (stage names and quoted paths)
     return " UNION ALL ".join(queries)
 
 

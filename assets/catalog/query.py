@@ -36,12 +36,12 @@ _DOCUMENT_STEPS = (
     "STRUCT(plan_id VARCHAR, epoch BIGINT, position BIGINT, global_index BIGINT, shard VARCHAR, "
     "start_token BIGINT, end_token BIGINT)[]"
 )
-_MACROS = (
-    "CREATE TEMP MACRO step_documents(plan_id, epoch, step, global_batch_size) AS TABLE "
-    "SELECT unnest(list_step_documents(plan_id, epoch, step, global_batch_size), recursive := true)",
-    "CREATE TEMP MACRO document_steps(doc_id) AS TABLE "
-    "SELECT unnest(list_document_steps(doc_id), recursive := true)",
-)
+_MACROS = """
+CREATE TEMP MACRO step_documents(plan_id, epoch, step, size) AS TABLE
+SELECT unnest(list_step_documents(coalesce(plan_id, ''), epoch, step, size), recursive := true);
+CREATE TEMP MACRO document_steps(doc_id) AS TABLE
+SELECT unnest(list_document_steps(doc_id), recursive := true);
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,9 +63,7 @@ class Answer:
     """There were more rows than `max_rows`."""
 
 
-def ask(
-    root: Root, settings: Settings, sql: str, limits: QueryLimits | None = None
-) -> Answer:
+def ask(root: Root, settings: Settings, sql: str, limits: QueryLimits | None = None) -> Answer:
     """Answer one SELECT over the catalog, building the catalog first if it is missing or old.
 
     Besides its tables, views and macros there are `step_documents(plan_id, epoch, step,
@@ -88,7 +86,8 @@ def ask(
             rows = cursor.fetchmany(limits.max_rows + 1)
         except duckdb.InterruptException:
             raise ConfigurationError(
-                f"the question took longer than {limits.timeout_s} s; narrow it, or raise --timeout-s"
+                f"the question took longer than {limits.timeout_s} s; narrow it, or raise "
+                "--timeout-s"
             ) from None
         except duckdb.Error as error:
             raise ConfigurationError(str(error)) from error
@@ -142,7 +141,7 @@ def _require_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def _add_functions(connection: duckdb.DuckDBPyConnection, root: Root, settings: Settings) -> None:
-    def step_documents(plan_id: str | None, epoch: int, step: int, size: int) -> list[Any]:
+    def step_documents(plan_id: str, epoch: int, step: int, size: int) -> list[Any]:
         return _records(StepFinder(root).step_documents(plan_id, epoch, step, size))
 
     def document_steps(doc_id: str) -> list[Any]:
@@ -151,12 +150,12 @@ def _add_functions(connection: duckdb.DuckDBPyConnection, root: Root, settings: 
         return _records(StepFinder(root).document_steps(spans))
 
     for name, function, arguments, result in (
-        ("list_step_documents", step_documents, ["VARCHAR", *["BIGINT"] * 3], _STEP_DOCUMENTS),
-        ("list_document_steps", document_steps, ["VARCHAR"], _DOCUMENT_STEPS),
+        ("list_step_documents", step_documents, ["varchar", *["bigint"] * 3], _STEP_DOCUMENTS),
+        ("list_document_steps", document_steps, ["varchar"], _DOCUMENT_STEPS),
     ):
-        connection.create_function(name, function, arguments, result, null_handling="special")
-    for statement in _MACROS:
-        connection.execute(statement)
+        types: list[Any] = [duckdb.type(item) for item in arguments]
+        connection.create_function(name, function, types, duckdb.type(result))
+    connection.execute(_MACROS)
 
 
 def _records(found: Iterator[StepDocument] | Iterator[DocumentStep]) -> list[dict[str, Any]]:

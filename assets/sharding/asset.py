@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.asset_results import OWNERS, stage_run
 from assets.data_platform import DataPlatform
-from assets.report import Table
+from assets.report import Shown, Table
 from assets.sharding.shards import materialize_shards
 from assets.sources.landing_log import read_log
 from assets.tokenizing.asset import token_documents
@@ -28,5 +28,5 @@ def token_shards(
         opened = platform.open()
         report = materialize_shards(opened.root, opened.settings, read_log(opened.root))
         groups = Table(rows=tuple(dataclasses.asdict(group) for group in report.groups))
-        shown = {"shards": report.shards, "tokens": report.tokens, "by_group": groups}
-        return run.result(opened.root, report, shown=shown)
+        shown: dict[str, Shown] = {"shards": report.shards, "tokens": report.tokens}
+        return run.result(opened.root, report, shown=shown | {"by_group": groups})

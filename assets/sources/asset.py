@@ -1,6 +1,7 @@
 """The asset `source_documents`: what the landed files of each source hold, decoded."""
 
 import dagster as dg
+from pydantic import Field
 
 from assets.asset_results import ONE_RUN, OWNERS, SOURCES, column_schema, stage_run
 from assets.data_platform import DataPlatform
@@ -13,7 +14,7 @@ from assets.sources.tasks import CODE_VERSION
 class LandingConfig(dg.Config):
     """What a run of `source_documents` may be told."""
 
-    scan: list[str] = []
+    scan: list[str] = Field(default_factory=list)
     """Sources whose folders are scanned; empty scans all, whatever partition was chosen."""
 
 

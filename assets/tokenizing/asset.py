@@ -5,6 +5,7 @@ import dagster as dg
 from assets.asset_results import OWNERS, stage_run
 from assets.data_platform import DataPlatform
 from assets.dedup.asset import unique_documents
+from assets.report import Shown
 from assets.sources.landing_log import read_log
 from assets.tokenizing.tokens import CODE_VERSION, materialize_tokens
 from assets.tokenizing.train import TRAINING_VERSION, materialize_tokenizer
@@ -24,7 +25,7 @@ def tokenizer(
     with stage_run(context) as run:
         opened = platform.open()
         pin = materialize_tokenizer(opened.root, opened.settings, read_log(opened.root))
-        shown = {
+        shown: dict[str, Shown] = {
             "vocab_size": pin.vocab_size,
             "dtype": pin.dtype,
             "eos_token": pin.eos_token,

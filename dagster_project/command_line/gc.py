@@ -26,7 +26,7 @@ def execute(arguments: argparse.Namespace) -> int:
     say(f"{len(report.garbage):,d} objects, {report.num_bytes:,d} bytes {did}.")
     if report.too_young:
         say(
-            f"{len(report.too_young):,d} younger than {arguments.older_than_hours} h are left alone: "
-            "a running task may be about to commit them."
+            f"{len(report.too_young):,d} younger than {arguments.older_than_hours} h are left "
+            "alone: a running task may be about to commit them."
         )
     return 0

@@ -103,7 +103,7 @@ def _tasks_done(materialization: dg.AssetMaterialization) -> int:
 
 
 def _waiting(events: list[dg.DagsterEvent]) -> list[str]:
-    found = {}
+    found: dict[str, None] = {}
     for materialization in _materializations(events):
         if (waiting := materialization.metadata.get("waiting")) is not None:
             name = materialization.asset_key.to_user_string()

@@ -54,8 +54,8 @@ def stage_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
         found = [_stage_row(stage, source, by_source[source]) for source in sorted(by_source)]
         rows += found
         if len(found) > 1:
-            total = pd.DataFrame(found).sum(numeric_only=True).to_dict()
-            rows.append({"stage": stage, "source": "(all)", **total})
+            total = pd.DataFrame(found).sum(numeric_only=True)
+            rows.append({"stage": stage, "source": "(all)"} | {str(k): v for k, v in total.items()})
     columns = ["stage", "source", "in", "kept", "modified", "dropped", "quarantined"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -98,7 +98,7 @@ def token_table(tokens: dict[str, dict[str, Any]]) -> pd.DataFrame:
         ]
     )
     if len(table) > 1:
-        total = {"source": "(all)", **table.sum(numeric_only=True).to_dict()}
+        total = {"source": "(all)"} | dict(table.sum(numeric_only=True).items())
         table = pd.concat([table, pd.DataFrame([total])], ignore_index=True)
     table["share"] = [f"{n / max(table['tokens'].iloc[-1], 1):.1%}" for n in table["tokens"]]
     table["bytes/token"] = (table["bytes"] / table["tokens"].where(table["tokens"] > 0)).round(2)

@@ -9,9 +9,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from typing_extensions import override
-
 import pandas as pd
+from typing_extensions import override
 
 _LAYOUT = {"\n", "\t"}
 # Cc: control, Cf: format (bidirectional overrides among them), Cs: surrogates, Co: private use,
@@ -20,7 +19,7 @@ _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def escape(text: str, *, one_line: bool = False) -> str:
-    """Return `text` with every character that could steer a terminal shown as `\\xNN`.
+    r"""Return `text` with every character that could steer a terminal shown as `\xNN`.
 
     Line feeds and tabs stay, unless `one_line`.
     """
@@ -86,6 +85,7 @@ class _ProgressHandler(logging.StreamHandler[TextIO]):
 class _OneLine(logging.Formatter):
     """A log record as one escaped line, with its level if that is a warning or worse."""
 
+    @override
     def format(self, record: logging.LogRecord) -> str:
         level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
         return "  " + level + escape(record.getMessage(), one_line=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
-from tests.journey.corpus import make_corpus
 
 from dagster_project.automation import new_data
 from dagster_project.command_line.runs import SILENT
 from dagster_project.definitions import defs
 from dagster_project.resources import PlatformResource
+from tests.journey.corpus import make_corpus
 
 CONFIG = """\
 root: ../root
@@ -34,7 +35,7 @@ def make_platform(folder: Path) -> Path:
     return config
 
 
-def look(instance: dg.DagsterInstance, config: Path) -> dg.RunRequest | dg.SkipReason:
+def look(instance: dg.DagsterInstance, config: Path) -> Any:
     """Evaluate the sensor once, as the daemon does."""
     with dg.build_sensor_context(instance=instance) as context:
         answer = new_data(context, platform=PlatformResource(config=str(config)))
@@ -47,6 +48,7 @@ def execute(
 ) -> dg.ExecuteInProcessResult:
     """Execute what the sensor asked for."""
     platform = {"config": {"config": str(config)}}
+    assert request.job_name is not None
     return (
         defs()
         .resolve_job_def(request.job_name)

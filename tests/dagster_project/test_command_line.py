@@ -6,15 +6,17 @@ import re
 import subprocess
 import sys
 import time
+from typing import Any
 
 import dagster as dg
+import pandas as pd
 import pytest
-from tests.dagster_project.small_platform import make_platform
-from tests.journey.corpus import story, write_jsonl, write_text
 
 from dagster_project.command_line.main import main
 from dagster_project.command_line.terminal import escape, format_table
 from dagster_project.environment import CHECKOUT
+from tests.dagster_project.small_platform import make_platform
+from tests.journey.corpus import story, write_jsonl, write_text
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +56,9 @@ def test_run_makes_a_data_set_and_says_where_everything_is(config, tmp_path, cap
         runs = instance.get_runs()
         assert {run.job_name for run in runs} == {"sources_job", "dataset_job"}
         assert {run.status for run in runs} == {dg.DagsterRunStatus.SUCCESS}
-        materialized = instance.get_latest_materialization_event(dg.AssetKey("token_documents"))
-        assert materialized.asset_materialization.metadata["tokens"].value > 1000
-        version = materialized.asset_materialization.tags["dagster/data_version"]
+        event: Any = instance.get_latest_materialization_event(dg.AssetKey("token_documents"))
+        assert event.asset_materialization.metadata["tokens"].value > 1000
+        version = event.asset_materialization.tags["dagster/data_version"]
         assert re.fullmatch("[0-9a-f]{64}", version)
 
     before = {path: path.read_bytes() for path in (tmp_path / "root").rglob("*") if path.is_file()}
@@ -212,8 +214,6 @@ def test_what_could_steer_a_terminal_is_shown_instead():
 
 
 def test_tables_are_aligned_and_leave_nothing_out():
-    import pandas as pd
-
     shown = format_table(pd.DataFrame({"name": ["a", "b\n"], "n": [1, 23456], "x": [0.5, None]}))
     assert shown.splitlines() == ["name        n    x", "a           1  0.5", "b\\x0a  23,456"]
 

@@ -1,0 +1,104 @@
+"""Questions are answered; nothing is written, attached, installed or read outside the root."""
+
+import pytest
+
+from assets.catalog.query import Answer, QueryLimits, ask
+from assets.errors import ConfigurationError
+
+REFUSED = [
+    "COPY sources TO '{root}/stolen.csv'",
+    "COPY (SELECT 1) TO '/tmp/stolen.csv'",
+    "EXPORT DATABASE '{root}/stolen'",
+    "ATTACH '{root}/other.duckdb' AS other",
+    "INSTALL httpfs",
+    "LOAD icu",
+    "SET memory_limit = '100GB'",
+    "PRAGMA enable_external_access",
+    "INSERT INTO sources (source) VALUES ('x')",
+    "DELETE FROM sources",
+    "DROP TABLE sources",
+    "CREATE TABLE t AS SELECT 1",
+    "CREATE TEMP TABLE t AS SELECT 1",
+    "EXPLAIN ANALYZE COPY sources TO '{root}/stolen.csv'",
+    "CHECKPOINT",
+    "CALL pragma_version()",
+    "PREPARE p AS SELECT 1",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; COPY sources TO '{root}/stolen.csv'",
+    "",
+]
+OUTSIDE = [
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM read_csv('{root}/../corpus/small.txt')",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM read_text('https://example.org/')",
+    "SELECT * FROM query('COPY sources TO ''{root}/stolen.csv''')",
+    "SELECT * FROM root",
+    "SELECT getenv('HOME')",
+]
+
+
+def ask_grown(grown, sql, limits=None):
+    root, settings = grown
+    return ask(root, settings, sql, limits)
+
+
+def names_in(root):
+    folder = root.storage.local_path("x").parent
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("sql", REFUSED + OUTSIDE)
+def test_what_is_not_a_question_about_the_root_is_refused(grown, sql):
+    root, settings = grown
+    before = names_in(root)
+    with pytest.raises(ConfigurationError):
+        ask(root, settings, sql.format(root=root.url))
+    assert names_in(root) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM sources",
+        "SHOW TABLES",
+        "DESCRIBE shards",
+        "SUMMARIZE parts",
+        "WITH s AS (SELECT * FROM shards) SELECT count(*) FROM s",
+        "SELECT count(*) FROM clean_documents WHERE text IS NOT NULL",
+        "SELECT * FROM ledger('tokens') LIMIT 1",
+    ],
+)
+def test_questions_are_answered(grown, sql):
+    assert ask_grown(grown, sql).rows
+
+
+def test_bytes_are_shown_as_hex_and_long_answers_are_cut(grown):
+    answer = ask_grown(grown, "SELECT doc_id FROM source_documents", QueryLimits(max_rows=3))
+    assert answer.is_cut
+    assert [len(row[0]) for row in answer.rows] == [32, 32, 32]
+    assert ask_grown(grown, "SELECT 1 AS a, [1, 2] AS b") == Answer(
+        columns=("a", "b"), rows=[(1, [1, 2])], is_cut=False
+    )
+
+
+def test_time_and_memory_are_limited(grown):
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    with pytest.raises(ConfigurationError, match="longer than 1 s"):
+        ask_grown(grown, endless, QueryLimits(timeout_s=1))
+    greedy = "SELECT list(range) FROM range(500000000)"
+    with pytest.raises(ConfigurationError, match="Out of Memory"):
+        ask_grown(grown, greedy, QueryLimits(memory_mb=64, timeout_s=60))
+
+
+def test_steps_of_a_plan_can_be_joined_with_the_rest(grown):
+    sql = (
+        "SELECT DISTINCT s.source FROM step_documents(NULL, 0, 0, 4) AS s "
+        "JOIN shards USING (shard) JOIN ledger('tokens') AS l ON l.doc_id = s.doc_id"
+    )
+    assert ask_grown(grown, sql).rows
+    with pytest.raises(ConfigurationError, match="behind the last"):
+        ask_grown(grown, "SELECT * FROM step_documents(NULL, 0, 100000, 4)")
+    with pytest.raises(ConfigurationError, match="has no plan 'nope'"):
+        ask_grown(grown, "SELECT * FROM step_documents('nope', 0, 0, 4)")
