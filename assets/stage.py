@@ -103,6 +103,23 @@ def materialize_tasks(
         for task in tasks
         if not manifest.is_committed(task.source, task.task, task.fingerprint)
     ]
+    ready, to_do = _take_up(root, stage, missing)
+    _work(root, stage, to_do, function, ready, processes=processes)
+    manifest = Manifest.load(root, stage)
+    return StageReport(
+        stage=stage,
+        entries=tuple(manifest.entries()),
+        digest=manifest.digest,
+        num_done=len(to_do),
+        num_skipped=len(tasks) - len(missing),
+        num_taken_up=len(missing) - len(to_do),
+    )
+
+
+def _take_up(
+    root: Root, stage: str, missing: Sequence[StageTask[P]]
+) -> tuple[list[PartEntry], list[StageTask[P]]]:
+    """Return the entries of tasks that a killed run had finished, and the tasks still to be done."""
     ready: list[PartEntry] = []
     to_do: list[StageTask[P]] = []
     for task in missing:
@@ -111,7 +128,19 @@ def materialize_tasks(
             to_do.append(task)
         else:
             ready += found
-    num_taken_up = len(missing) - len(to_do)
+    return ready, to_do
+
+
+def _work(
+    root: Root,
+    stage: str,
+    to_do: Sequence[StageTask[P]],
+    function: Callable[[P], list[PartEntry]],
+    ready: list[PartEntry],
+    *,
+    processes: int,
+) -> None:
+    """Do tasks and commit their entries, together with those that are `ready` already."""
     committed_at = time.monotonic()
     by_payload = {id(task.payload): task for task in to_do}
     results = run_tasks(function, [task.payload for task in to_do], processes=processes)
@@ -128,15 +157,6 @@ def materialize_tasks(
                 ready, committed_at = [], time.monotonic()
     finally:
         commit(root, stage, ready)
-    manifest = Manifest.load(root, stage)
-    return StageReport(
-        stage=stage,
-        entries=tuple(manifest.entries()),
-        digest=manifest.digest,
-        num_done=len(to_do),
-        num_skipped=len(tasks) - len(missing),
-        num_taken_up=num_taken_up,
-    )
 
 
 def check_accounting(report: StageReport) -> None:

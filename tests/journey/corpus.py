@@ -15,18 +15,16 @@ from assets.dedup.unique import materialize_unique
 from assets.manifest import Manifest
 from assets.ordering.publish import publish_dataset
 from assets.root import Root
+from assets.settings.dedup import DedupSettings
 from assets.settings.schema import (
     CleaningSettings,
-    DedupSettings,
     EngineSettings,
     LimitSettings,
     OrderingSettings,
     Settings,
-    ShardingSettings,
     SourceSettings,
-    TokenizerSettings,
-    TrainTokenizerSettings,
 )
+from assets.settings.tokens import ShardingSettings, TokenizerSettings, TrainTokenizerSettings
 from assets.sharding.shards import materialize_shards
 from assets.sources.documents import materialize_documents
 from assets.sources.landing import land
@@ -51,13 +49,10 @@ def story(seed: int, num_words: int = 120) -> str:
     return "\n".join(lines)
 
 
-def write_jsonl(path: Path, texts: list[str | dict]) -> None:
+def write_jsonl(path: Path, texts: list[str]) -> None:
     """Write records as gzipped jsonl; the same content gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        json.dumps(item if isinstance(item, dict) else {"id": str(index), "text": item})
-        for index, item in enumerate(texts)
-    ]
+    lines = [json.dumps({"id": str(index), "text": text}) for index, text in enumerate(texts)]
     path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
 
 

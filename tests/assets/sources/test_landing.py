@@ -7,7 +7,8 @@ import pytest
 
 from assets.errors import IntegrityError, LandingError
 from assets.root import Root
-from assets.settings.schema import Settings, SourceSettings, TokenizerSettings
+from assets.settings.schema import Settings, SourceSettings
+from assets.settings.tokens import TokenizerSettings
 from assets.sources import landing_log
 from assets.sources.landing import inventory_digest, land
 from assets.sources.landing_log import group_into_tasks, read_log
@@ -96,7 +97,9 @@ def test_a_removed_file_that_comes_back_makes_no_documents(tmp_path):
     put(tmp_path, "wiki/a.txt", "other")
     log = land(root, settings)
     assert ops(log.generation(5)) == [("replace", "a.txt")]
-    assert log.landed[("wiki", "a.txt")].replaces.generation == 1
+    replaced = log.landed[("wiki", "a.txt")].replaces
+    assert replaced is not None
+    assert replaced.generation == 1
 
 
 def test_only_named_sources_are_scanned(tmp_path):
