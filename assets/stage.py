@@ -119,7 +119,7 @@ def materialize_tasks(
 def _take_up(
     root: Root, stage: str, missing: Sequence[StageTask[P]]
 ) -> tuple[list[PartEntry], list[StageTask[P]]]:
-    """Return the entries of tasks that a killed run had finished, and the tasks still to be done."""
+    """Return the entries of tasks that a killed run had finished, and the tasks to be done."""
     ready: list[PartEntry] = []
     to_do: list[StageTask[P]] = []
     for task in missing:
