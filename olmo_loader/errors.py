@@ -10,8 +10,11 @@ Each message names the file, what was found and what to do.
     |   |-- DtypeError (TypeError)            no type of numpy's, or none for token ids
     |   `-- BatchShapeError (AssertionError)  sizes that do not divide by the number of ranks
     |-- IntegrityError                        bytes are not what header, index or plan say
-    |   `-- ShortReadError (OSError)          a file ended before the bytes asked for
+    |   |-- ShortReadError (OSError)          a file ended before the bytes asked for
+    |   `-- MissingFileError (FileNotFoundError)  a file that is named is not there
+    |-- ReadError (OSError)                   bytes cannot be had: disk, network, server
     |-- StateError (ValueError)               a state of other data, another plan or shape
+    |-- PlanExhausted                         a plan of one pass has been read to its end
     `-- WorkerError (RuntimeError)            every reading thread ended without a result
 
 This module imports nothing.
@@ -48,8 +51,20 @@ class ShortReadError(IntegrityError, OSError):
     """A file ended before the bytes that were asked for."""
 
 
+class MissingFileError(IntegrityError, FileNotFoundError):
+    """A file that a plan, a header or the caller names is not there, or not there any more."""
+
+
+class ReadError(LoaderError, OSError):
+    """Bytes cannot be had now: a disk's error, a network's, or a server's, after all attempts."""
+
+
 class StateError(LoaderError, ValueError):
     """A loader state that does not fit this data set, plan or batch shape."""
+
+
+class PlanExhausted(LoaderError):  # noqa: N818 - reads as the sentence it prints
+    """A plan that is one pass (extended, or a mixture) has no further epoch."""
 
 
 class WorkerError(LoaderError, RuntimeError):

@@ -27,7 +27,7 @@ from olmo_loader.global_indices import (
     padded_size,
 )
 from olmo_loader.memmap_dataset import MemMapDataset
-from olmo_loader.order_file import await_order, check_resumable, publish_order
+from olmo_loader.order_file import await_order, check_resumable, publish_order, shared_order
 from olmo_loader.overriding import override
 from olmo_loader.prefetch import OrderedPrefetcher
 from olmo_loader.slicing import rank_slice, worker_slice
@@ -130,10 +130,11 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
     def get_global_indices(self) -> Order:
         """Return the order of this epoch, padded or trimmed: ``(total_size,)``."""
         if self._order is None or self._order[0] != self.epoch:
+            # A worker process that a new epoch finds: it maps the file, or makes it.
             if self.work_dir is None:
                 order = self._build()
             else:
-                order = await_order(self.work_dir, self._describe())
+                order = shared_order(self.work_dir, self._describe(), self._build)
             self._order = (self.epoch, order)
         return self._order[1]
 
@@ -154,7 +155,7 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
             if resuming:
                 check_resumable(self.work_dir, facts)
             if self.fs_local_rank == 0:
-                order = publish_order(self.work_dir, self._build(), facts)
+                order = publish_order(self.work_dir, facts, self._build)
             else:
                 order = await_order(self.work_dir, facts)
         self._order = (self.epoch, order)

@@ -21,7 +21,12 @@ from typing import Any
 import numpy as np
 
 from olmo_loader.dtypes import check_token_dtype
-from olmo_loader.errors import ConfigurationError, IntegrityError, NotInThisVersion
+from olmo_loader.errors import (
+    ConfigurationError,
+    IntegrityError,
+    NotInThisVersion,
+    PlanExhausted,
+)
 from olmo_loader.global_indices import (
     ORDER_FILE,
     PERMUTATION,
@@ -195,6 +200,8 @@ class Plan:
     """``plan.json``."""
     shards: tuple[dict[str, Any], ...]
     """Index records of the training shards, in plan order."""
+    held_out: tuple[dict[str, Any], ...] = ()
+    """Index records of every other split in the snapshot: never numbered by the plan."""
 
     @property
     def plan_id(self) -> str:
@@ -226,15 +233,34 @@ class Plan:
         """Type of the ids in every shard."""
         return check_token_dtype(self.record["dtype"])
 
+    @property
+    def is_one_pass(self) -> bool:
+        """True when the plan has one epoch: it extends another plan."""
+        return self.record["parent"] is not None
+
+    @property
+    def num_positions(self) -> int:
+        """Positions of the order of one epoch, before padding to ranks."""
+        return int(self.record["files"][ORDER_FILE]["count"])
+
     def open_order(self) -> Order:
         """Map the order of epoch 0, unpadded."""
         entry = self.record["files"][ORDER_FILE]
         return open_order(self.folder / ORDER_FILE, entry["count"], entry["dtype"])
 
     def build_order(self, epoch: int) -> Order:
-        """Return the order of any epoch; epoch 0 is mapped from the plan, others are computed."""
+        """Return the order of any epoch; epoch 0 is mapped from the plan, others are computed.
+
+        Raises:
+            PlanExhausted: the plan has one epoch.
+        """
         if epoch == 0:
             return self.open_order()
+        if self.is_one_pass:
+            raise PlanExhausted(
+                f"plan {self.plan_id} is one pass of {self.num_positions} instances: "
+                f"there is no epoch {epoch}"
+            )
         return build_order(self.num_instances, self.seed, epoch)
 
 
@@ -254,8 +280,10 @@ def parse_plan(data: bytes, where: str) -> dict[str, Any]:
     ):
         if record[key] != known:
             raise NotInThisVersion(f"{where}: {key} {record[key]!r} is not in this version")
-    if len(record["segments"]) != 1 or record["parent"] is not None:
-        raise NotInThisVersion(f"{where}: extended plans are not in this version")
+    if len({segment["sequence_length"] for segment in record["segments"]}) != 1:
+        raise NotInThisVersion(f"{where}: several sequence lengths are not in this version")
+    if (record["parent"] is None) != (record["prefix"] is None):
+        raise IntegrityError(f"{where}: a plan has both parent and prefix, or neither")
     if record["plan_id"] != record["fingerprint"][:16]:
         raise IntegrityError(f"{where}: plan id and fingerprint differ")
     return record
@@ -289,9 +317,11 @@ def read_plan(dataset_dir: Path, plan_id: str) -> Plan:
     data = lines_path.read_bytes()
     if sha256_hex(data) != record["files"][SHARDS_FILE]["sha256"]:
         raise IntegrityError(f"{lines_path}: not the file that {path} describes")
-    shards = train_records(parse_shards_file(data, str(lines_path)))
+    records = parse_shards_file(data, str(lines_path))
+    shards = train_records(records)
     if record["plan_id"] != plan_id or plan_fingerprint(shards, record) != record["fingerprint"]:
         raise IntegrityError(
             f"{path}: the fingerprint does not follow from the plan and its shards"
         )
-    return Plan(folder=folder, record=record, shards=tuple(shards))
+    held_out = tuple(item for item in records if item["split"] != TRAIN_SPLIT)
+    return Plan(folder=folder, record=record, shards=tuple(shards), held_out=held_out)

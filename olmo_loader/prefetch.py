@@ -58,6 +58,11 @@ class OrderedPrefetcher(Generic[T]):
         finally:
             self.close()
 
+    @property
+    def num_ready(self) -> int:
+        """Results that wait for the consumer."""
+        return len(self._ready)
+
     def close(self) -> None:
         """Stop the threads and wait for them; what was read ahead is dropped."""
         with self._changed:

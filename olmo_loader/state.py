@@ -6,13 +6,13 @@ instances) in one object, over all ranks, so it does not depend on ranks, thread
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from olmo_loader.errors import StateError
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +35,16 @@ class LoaderState:
     """Positions of an epoch, padded or trimmed to the ranks of the first start."""
     steps: int = 0
     """Batches handed out since the run's start; for information."""
+    last_begin: int = 0
+    """Where the last batch handed out begins; it ends at ``instances``."""
     global_batch_size: int | None = None
     """Of the run that made the state; for information."""
+    world_size: int | None = None
+    """Of the run that made the state; for information."""
+    num_files: int = 0
+    """Shards or files, for messages."""
+    num_instances: int = 0
+    """Positions of an epoch before padding."""
     tokens_per_source: dict[str, int] = field(default_factory=dict)
     """Consumed since the run's start, by all ranks, padding repeats included."""
     version: int = STATE_VERSION
@@ -61,8 +69,13 @@ class LoaderState:
             raise StateError(f"not a loader state: {sorted(value.keys() ^ known)} differ")
         return cls(**value)
 
-    def check_same_data(self, other: LoaderState) -> None:
-        """Raise StateError, saying what differs, unless ``other`` is a state of the same data."""
+    def check_same_data(self, other: LoaderState, details: Sequence[str] = ()) -> None:
+        """Raise StateError, saying what differs, unless ``other`` is a state of the same data.
+
+        Args:
+            other: the state of a run that would start now.
+            details: what else is known about the difference, for instance file by file.
+        """
         names = ("sequence_length", "plan", "seed", "shuffle", "fingerprint")
         different = [
             f"{name} was {getattr(self, name)}, is {getattr(other, name)}"
@@ -71,10 +84,22 @@ class LoaderState:
         ]
         if not different:
             return
+        different += [
+            f"{name} was {getattr(self, name)}, is {getattr(other, name)}"
+            for name in ("num_files", "num_instances")
+            if getattr(self, name) != getattr(other, name)
+        ]
         hint = ""
         if self.sequence_length != other.sequence_length:
-            hint = (
-                "; another sequence length is another plan: set ordering.sequence_length, "
-                "materialize training_dataset, and start that plan from its beginning"
-            )
-        raise StateError(f"the state belongs to other data: {'; '.join(different)}{hint}")
+            hint = f"; {sequence_length_hint(other.sequence_length)}"
+        raise StateError(
+            f"the state belongs to other data: {'; '.join([*different, *details])}{hint}"
+        )
+
+
+def sequence_length_hint(wanted: int, root: str = "ROOT") -> str:
+    """Return what to type for instances of another length."""
+    return (
+        "another sequence length is another plan, made by: "
+        f"olmo-data plan extend {root} --sequence-length {wanted}"
+    )

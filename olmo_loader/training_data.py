@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError
-from olmo_loader.global_indices import Order, build_order
+from olmo_loader.global_indices import PERMUTATION, Order, build_order, order_dtype
+from olmo_loader.lineage import shared_prefix
 from olmo_loader.memmap_dataset import MemMapDataset
+from olmo_loader.order_file import shared_order
 from olmo_loader.plan import Plan
 from olmo_loader.published import open_published
+from olmo_loader.state import sequence_length_hint
 
 DatasetOrPaths = str | Path | Sequence[str | Path] | Mapping[str, Sequence[str | Path]]
 
@@ -32,11 +36,55 @@ class TrainingData:
     sources: tuple[str, ...]
     source_of_file: NDArray[np.int64]
 
-    def order(self, epoch: int) -> Order:
-        """Return the unpadded order of an epoch."""
-        if self.plan is not None:
+    @property
+    def num_positions(self) -> int:
+        """Positions of the order of an epoch, before padding to ranks."""
+        return len(self.dataset) if self.plan is None else self.plan.num_positions
+
+    @property
+    def is_one_pass(self) -> bool:
+        """True when there is one epoch only."""
+        return self.plan is not None and self.plan.is_one_pass
+
+    def order(self, epoch: int, work_dir: Path | None = None) -> Order:
+        """Return the unpadded order of an epoch.
+
+        Args:
+            epoch: from 0; a plan's epoch 0 is mapped from the plan.
+            work_dir: where other orders are written once and mapped by all processes of a host;
+                None builds them in memory.
+        """
+        if self.plan is not None and (epoch == 0 or self.plan.is_one_pass):
             return self.plan.build_order(epoch)
+        if work_dir is None:
+            return self._build_order(epoch)
+        facts = {
+            "count": self.num_positions,
+            "dtype": order_dtype(self.num_positions).name,
+            "dataset": {"fingerprint": self.fingerprint, "num_instances": len(self.dataset)},
+            "seed": self.seed,
+            "epoch": epoch,
+            "shuffle": self.shuffle,
+            "algorithm": PERMUTATION,
+        }
+        return shared_order(work_dir, facts, partial(self._build_order, epoch))
+
+    def _build_order(self, epoch: int) -> Order:
         return build_order(len(self.dataset), self.seed, epoch, shuffle=self.shuffle)
+
+    def list_files(self) -> list[list[Any]]:
+        """Return name, tokens and (of a plan) sha256 of each file, for messages about changes."""
+        if self.plan is not None:
+            return [[item["shard"], item["n_tokens"], item["sha256"]] for item in self.plan.shards]
+        counts = self.dataset.reader.files.num_tokens.tolist()
+        names = [Path(path).name for path in self.dataset.paths]
+        return [list(pair) for pair in zip(names, counts, strict=True)]
+
+    def prefix_shared_with(self, ancestor: str | None) -> int | None:
+        """Return how many first positions this plan shares with an ancestor, None if it is none."""
+        if self.plan is None or ancestor is None:
+            return None
+        return shared_prefix(self.plan.folder.parents[1], self.plan.plan_id, ancestor)
 
     def count_sources(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many of these instances each of `sources` has, int64 ``(sources,)``."""
@@ -79,8 +127,11 @@ def open_plan(
     }
     for name, value in fixed.items():
         if value is not None and value != decided[name]:
+            hint = ""
+            if name == "sequence_length":
+                hint = f"; {sequence_length_hint(value, str(Path(folder).parent))}"
             raise ConfigurationError(
-                f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}"
+                f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}{hint}"
             )
     dataset = MemMapDataset(
         *published.paths,

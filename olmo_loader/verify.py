@@ -15,8 +15,8 @@ import numpy as np
 from olmo_loader.checksum import CRC_BLOCK_BYTES, crc32c_blocks
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_file
 from olmo_loader.dtypes import check_token_dtype
-from olmo_loader.errors import ConfigurationError, IntegrityError
-from olmo_loader.global_indices import ORDER_FILE, build_order
+from olmo_loader.errors import ConfigurationError, IntegrityError, LoaderError
+from olmo_loader.global_indices import ORDER_FILE, Order, build_order
 from olmo_loader.plan import (
     PLAN_FILE,
     SHARDS_FILE,
@@ -146,13 +146,36 @@ def _verify_order(plan: Plan) -> Iterator[str]:
     seen = np.zeros(plan.num_instances, bool)
     inside = order < plan.num_instances
     seen[order[inside]] = True
-    if len(order) != plan.num_instances or not seen.all():
+    whole = bool(seen.all() and inside.all())
+    if not whole or (len(order) != plan.num_instances and not plan.is_one_pass):
         yield (
             f"{path}: no permutation of {plan.num_instances} instances: "
             f"{int((~seen).sum())} are missing, {int((~inside).sum())} do not exist"
         )
+    elif plan.is_one_pass:
+        yield from _verify_prefix(plan, order)
     elif not np.array_equal(order, build_order(plan.num_instances, plan.seed)):
         yield f"{path}: a permutation, but not the one of seed {plan.seed}"
+
+
+def _verify_prefix(plan: Plan, order: Order) -> Iterator[str]:
+    """Compare what an extended plan shares with its parent, epoch by epoch of the parent."""
+    parent_id, prefix = plan.record["parent"], plan.record["prefix"]
+    try:
+        parent = read_plan(plan.folder.parents[1], parent_id)
+        size = parent.num_positions
+        same = 0 <= prefix <= len(order) and all(
+            np.array_equal(
+                order[begin : min(begin + size, prefix)],
+                parent.build_order(begin // size)[: prefix - begin],
+            )
+            for begin in range(0, prefix, size)
+        )
+    except (LoaderError, FileNotFoundError) as error:
+        yield _missing(error)
+        return
+    if not same:
+        yield f"{plan.folder / ORDER_FILE}: not the first {prefix} positions of plan {parent_id}"
 
 
 def _verify_file(path: Path, entry: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from olmo_loader.loader import TrainLoader
+from olmo_loader.train_loader import TrainLoader
 
 
 def indices(batch: dict[str, Any]) -> list[int]:

@@ -140,7 +140,7 @@ def test_plans_that_cannot_be(small):
     [
         ({"packing": "best_fit"}, NotInThisVersion, "packing 'best_fit' is not in this version"),
         ({"order": "mixture"}, NotInThisVersion, "order 'mixture'"),
-        ({"parent": "0" * 16}, NotInThisVersion, "extended plans"),
+        ({"parent": "0" * 16}, IntegrityError, "both parent and prefix, or neither"),
         ({"plan_id": "0" * 16}, IntegrityError, "differ"),
     ],
 )

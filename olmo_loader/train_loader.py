@@ -1,0 +1,288 @@
+"""`TrainLoader`: one rank's batches in the order of a plan, exactly resumable.
+
+Batch k of all ranks together is positions ``[k * G, (k + 1) * G)`` of the order; rank r takes every
+W-th of them. Reading ahead, threads and the number of ranks change nothing about that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from olmo_loader.errors import ConfigurationError, PlanExhausted, StateError
+from olmo_loader.global_indices import Order, order_at, padded_size
+from olmo_loader.loader_report import LoaderReport, Meter
+from olmo_loader.memmap_dataset import MemMapDataset
+from olmo_loader.prefetch import OrderedPrefetcher
+from olmo_loader.run_folder import explain_changed_files
+from olmo_loader.run_records import Records, RunRecorder
+from olmo_loader.slicing import batch_bounds, count_batches, rank_slice
+from olmo_loader.state import LoaderState
+from olmo_loader.training_data import TrainingData
+
+_log = logging.getLogger(__name__)
+
+
+class Batch(dict[str, Any]):
+    """One batch: OLMo's fields as keys, see `olmo_loader.collator.DataCollator`."""
+
+    position: LoaderState
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The loader's state after this batch, JSON values only. Save it with the model."""
+        return self.position.to_json()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What decides which instances a rank takes in each step."""
+
+    global_batch_size: int
+    world_size: int
+    rank: int
+    drop_last: bool
+
+
+class TrainLoader:
+    """Iterates over one rank's batches; made by `olmo_loader.build_train_dataloader`.
+
+    One iteration is (the rest of) one epoch; the next iteration begins the next epoch, reshuffled
+    with ``seed + epoch``. Breaking off and iterating again goes on after the last batch handed out.
+    """
+
+    def __init__(
+        self,
+        open_data: Callable[[str | None], TrainingData],
+        shape: Shape,
+        *,
+        plan: str | None,
+        epoch: int,
+        num_threads: int,
+        prefetch_batches: int,
+        records: Records,
+    ) -> None:
+        self._open_data, self._plan, self._shape = open_data, plan, shape
+        self._num_threads, self._prefetch_batches = num_threads, prefetch_batches
+        self._work_dir = records.work_dir
+        self._recorder = RunRecorder(records, shape.rank)
+        self._meter = Meter()
+        self._order: tuple[int, Order] | None = None
+        self._data = open_data(plan)
+        self._state = self._fresh_state(self._data, epoch)
+        if self._data.is_one_pass and epoch:
+            raise ConfigurationError(f"plan {self._state.plan} is one pass: no epoch {epoch}")
+        if len(self) == 0:
+            raise ConfigurationError(
+                f"{self._state.total_size} instances are no batch of "
+                f"{shape.global_batch_size} with drop_last"
+            )
+
+    def _fresh_state(self, data: TrainingData, epoch: int) -> LoaderState:
+        shape, positions = self._shape, data.num_positions
+        return LoaderState(
+            fingerprint=data.fingerprint,
+            plan=None if data.plan is None else data.plan.plan_id,
+            takedown=data.takedown,
+            sequence_length=data.dataset.chunk_size,
+            seed=data.seed,
+            shuffle=data.shuffle,
+            epoch=epoch,
+            instances=0,
+            total_size=padded_size(positions, shape.world_size, drop_last=shape.drop_last),
+            global_batch_size=shape.global_batch_size,
+            world_size=shape.world_size,
+            num_files=len(data.dataset.paths),
+            num_instances=positions,
+            tokens_per_source=dict.fromkeys(data.sources, 0),
+        )
+
+    @property
+    def dataset(self) -> MemMapDataset:
+        """The data set that is read."""
+        return self._data.dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Instances per batch of this rank."""
+        return self._shape.global_batch_size // self._shape.world_size
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch belongs to."""
+        return self._state.epoch + (self._batches_left() == 0)
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole epoch."""
+        return self._count_batches(0)
+
+    def _batches_left(self) -> int:
+        return self._count_batches(self._state.instances)
+
+    def _count_batches(self, start: int) -> int:
+        shape, total = self._shape, self._state.total_size
+        return count_batches(total, start, shape.global_batch_size, drop_last=shape.drop_last)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state after the last batch handed out, JSON values only."""
+        return self._state.to_json()
+
+    def report(self) -> LoaderReport:
+        """Return how long the trainer has waited, how full the queue was, tokens per source."""
+        return self._meter.report(self._state.tokens_per_source)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to where ``state`` was taken, without reading what came before.
+
+        The plan named in the state is reopened, whatever plan is current. A loader that was asked
+        for another plan goes on there, at the same position, if that plan descends from the state's
+        and the position lies in what they share. Ranks, threads and batch size may differ from the
+        run that made the state.
+
+        Raises:
+            StateError: the state belongs to other data, or the plan asked for does not continue it.
+        """
+        loaded = LoaderState.from_json(state)
+        if not 0 <= loaded.instances <= loaded.total_size:
+            raise StateError(f"{loaded.instances} of {loaded.total_size} is no position")
+        if self._plan is not None and loaded.plan != self._plan:
+            data = self._data if self._state.plan == self._plan else self._open_data(self._plan)
+            entered = self._enter_descendant(loaded, data)
+        else:
+            same = loaded.plan == self._state.plan
+            data = self._data if same else self._open_data(loaded.plan)
+            self._check_same_data(loaded, data)
+            entered = loaded
+        counts = dict.fromkeys(data.sources, 0) | loaded.tokens_per_source
+        self._recorder.end()
+        self._meter = Meter()
+        self._data, self._order = data, None
+        self._state = dataclasses.replace(
+            entered,
+            takedown=data.takedown,
+            global_batch_size=self._shape.global_batch_size,
+            world_size=self._shape.world_size,
+            tokens_per_source=counts,
+        )
+        _log.info(
+            "resume in epoch %d at instance %d of %d, step %d, %d tokens",
+            *(entered.epoch, entered.instances, entered.total_size, entered.steps),
+            sum(counts.values()),
+        )
+
+    def _check_same_data(self, loaded: LoaderState, data: TrainingData) -> None:
+        details: list[str] = []
+        if self._work_dir is not None and loaded.fingerprint != data.fingerprint:
+            files = data.list_files()
+            details = explain_changed_files(self._work_dir, loaded.fingerprint, files)
+        loaded.check_same_data(self._fresh_state(data, 0), details)
+
+    def _enter_descendant(self, loaded: LoaderState, data: TrainingData) -> LoaderState:
+        """Return the same position in ``data``, whose plan continues the state's plan."""
+        shared = data.prefix_shared_with(loaded.plan)
+        if shared is None:
+            raise StateError(
+                f"the state is of plan {loaded.plan}, the loader was asked for plan {self._plan}, "
+                "which does not descend from it"
+            )
+        # An extended plan is one pass: whole epochs of its parent stand one after another in it.
+        before = loaded.epoch * loaded.num_instances
+        position = before + min(loaded.instances, loaded.num_instances)
+        if position > shared:
+            raise StateError(
+                f"position {position} of plan {loaded.plan} lies behind the first {shared} "
+                f"positions that plan {self._plan} shares with it"
+            )
+        fresh = self._fresh_state(data, 0)
+        begin = min(before + loaded.last_begin, position)
+        return dataclasses.replace(fresh, instances=position, last_begin=begin, steps=loaded.steps)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self._batches_left() == 0:
+            self._begin_next_epoch()
+        start = self._state
+        order = self._epoch_order(start.epoch)
+        self._recorder.begin(start, self._data.list_files(), drop_last=self._shape.drop_last)
+        prefetcher: OrderedPrefetcher[tuple[Batch, NDArray[np.int64], int]] = OrderedPrefetcher(
+            partial(self._load, self._data, order, start),
+            self._batches_left(),
+            num_threads=self._num_threads,
+            window=self._prefetch_batches,
+        )
+        asked, fill = time.perf_counter(), self._fill(prefetcher)
+        for batch, counts, end in prefetcher:
+            self._hand_out(batch, counts, end)
+            given = time.perf_counter()
+            tokens = batch["input_ids"].numel()
+            self._meter.take(given - asked, fill, tokens, count_bytes(batch))
+            yield batch
+            asked, fill = time.perf_counter(), self._fill(prefetcher)
+            self._meter.step_s += asked - given
+
+    def _fill(self, prefetcher: OrderedPrefetcher[Any]) -> float:
+        return min(prefetcher.num_ready / max(self._prefetch_batches, 1), 1.0)
+
+    def _begin_next_epoch(self) -> None:
+        if self._data.is_one_pass:
+            raise PlanExhausted(
+                f"plan {self._state.plan} is one pass and all {self._state.total_size} of its "
+                "instances were read: extend it (olmo-data plan extend ROOT), or open another plan"
+            )
+        self._state = dataclasses.replace(
+            self._state, epoch=self._state.epoch + 1, instances=0, last_begin=0
+        )
+
+    def _epoch_order(self, epoch: int) -> Order:
+        if self._order is None or self._order[0] != epoch:
+            self._order = (epoch, self._data.order(epoch, self._work_dir))
+        return self._order[1]
+
+    def _load(
+        self, data: TrainingData, order: Order, start: LoaderState, number: int
+    ) -> tuple[Batch, NDArray[np.int64], int]:
+        """Read batch ``number`` from ``start``: the batch, tokens per source, end position."""
+        shape = self._shape
+        begin, end = batch_bounds(
+            start.total_size, start.instances, shape.global_batch_size, number
+        )
+        # Only after a resume with other ranks can the last batch not divide among them: it is then
+        # filled as the order's own padding is, so that every rank gets a row.
+        filled = begin + -(-(end - begin) // shape.world_size) * shape.world_size
+        index = order_at(order, begin, filled)
+        batch = Batch(data.dataset.read_batch(rank_slice(index, shape.rank, shape.world_size)))
+        counts = data.count_sources(index[: end - begin]) * data.dataset.chunk_size
+        return batch, counts, end
+
+    def _hand_out(self, batch: Batch, counts: NDArray[np.int64], end: int) -> None:
+        state = self._state
+        tokens = {
+            name: state.tokens_per_source[name] + int(count)
+            for name, count in zip(self._data.sources, counts, strict=True)
+        }
+        self._state = dataclasses.replace(
+            state,
+            instances=end,
+            last_begin=state.instances,
+            steps=state.steps + 1,
+            tokens_per_source=state.tokens_per_source | tokens,
+        )
+        batch.position = self._state
+        self._recorder.batch(self._state, batch["index"].tolist())
+
+    def close(self) -> None:
+        """Bring the audit log to the disk. Reading on afterwards begins another attempt."""
+        self._recorder.end()
+
+
+def count_bytes(batch: Mapping[str, Any]) -> int:
+    """Return the bytes of a batch's tensors."""
+    tensors = (value for value in batch.values() if isinstance(value, torch.Tensor))
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
