@@ -23,9 +23,12 @@ class DocumentLengths:
 
     def padded(self) -> NDArray[np.int32]:
         """Return int32 ``(instances, most documents)``, padded right with 0."""
-        widest = int(self.counts.max(initial=0))
-        table = np.zeros((len(self.counts), widest), np.int32)
-        table[np.arange(widest) < self.counts[:, None]] = self.lengths
+        counts = self.counts.tolist()
+        table = np.zeros((len(counts), max(counts, default=0)), np.int32)
+        begin = 0
+        for row, count in enumerate(counts):
+            table[row, :count] = self.lengths[begin : begin + count]
+            begin += count
         return table
 
     def longest(self) -> list[int]:
@@ -57,14 +60,31 @@ def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> DocumentLengths:
     lengths = np.empty(len(flat), np.int32)
     lengths[0] = flat[0] + 1
     np.subtract(flat[1:], flat[:-1], out=lengths[1:], casting="unsafe")
-    return DocumentLengths(lengths, np.count_nonzero(ends, axis=1))
+    # The rows' last tokens are ends, so they are found in `flat` itself.
+    last = flat.searchsorted(np.arange(ids.shape[1] - 1, ids.size, ids.shape[1]))
+    counts = last + 1
+    counts[1:] -= counts[:-1].copy()
+    return DocumentLengths(lengths, counts)
 
 
-def lengths_from_boundaries(boundaries: Sequence[NDArray[np.int64]]) -> DocumentLengths:
-    """Take boundaries ``(documents + 1,)`` per instance, see `olmo_loader.shard_files`."""
-    lengths = [bounds[1:] - bounds[:-1] for bounds in boundaries]
-    counts = np.array([len(values) for values in lengths], np.int64)
-    return DocumentLengths(np.concatenate(lengths).astype(np.int32), counts)
+def lengths_from_starts(
+    inside: Sequence[NDArray[np.uint64]], starts: NDArray[np.int64], length: int
+) -> DocumentLengths:
+    """Take what begins inside each instance.
+
+    Args:
+        inside: per instance, ascending starts behind its first token, in tokens of its file.
+        starts: first token of each instance in its file, int64 ``(instances,)``.
+        length: tokens per instance.
+    """
+    firsts = starts.astype(np.uint64)
+    pieces = [piece for row, found in enumerate(inside) for piece in (firsts[row : row + 1], found)]
+    begins = np.concatenate(pieces)
+    counts = np.array([len(found) + 1 for found in inside], np.int64)
+    ends = np.empty_like(begins)
+    ends[:-1] = begins[1:]
+    ends[counts.cumsum() - 1] = firsts + np.uint64(length)
+    return DocumentLengths(np.subtract(ends, begins).astype(np.int32), counts)
 
 
 def pad_lengths(lengths: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -1,7 +1,8 @@
 """Many files of token ids as one array of instances: arithmetic and reads in numpy, no torch.
 
 An instance is ``sequence_length`` ids at a multiple of that in one file; a file's rest is left out.
-Files keep their order, the same file may be listed several times.
+Files keep their order, the same file may be listed several times. All instances of a batch are read
+into one array, in the files' own dtype, and widened once.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.byte_range import FilePool
-from olmo_loader.document_lengths import DocumentLengths, lengths_from_boundaries
+from olmo_loader.byte_range import ByteRanges, FilePool
+from olmo_loader.document_lengths import DocumentLengths, lengths_from_starts
+from olmo_loader.document_search import DocumentSearch
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.overriding import override
-from olmo_loader.shard_files import docs_between, open_docs
+from olmo_loader.shard_files import DOCS_SUFFIX, sidecar_name
 from olmo_loader.token_files import check_first_ids
 
-_MAX_OPEN_DOCS = 256
+_NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +37,8 @@ class InstanceFiles:
     dtype: np.dtype[Any]
     """Little-endian type of the ids, the same in every file."""
     sequence_length: int
-    label_mask_paths: tuple[Path, ...] | None = None
-    """One byte per token, beside each file of ids."""
+    label_mask_paths: tuple[Path | None, ...] | None = None
+    """One byte per token, beside each file of ids; None in it: nothing of that file is masked."""
     num_docs: tuple[int, ...] | None = None
     """Records in each file's ``.docs.npy``, None when the files have none."""
     masked_spans: Mapping[int, NDArray[np.int64]] | None = None
@@ -47,44 +49,81 @@ class InstanceFiles:
     """True when dtype and sizes come from a plan or headers; then no guess is needed."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Instances:
     """What was read: some instances, in the order asked for."""
 
     index: NDArray[np.int64]
     """Global instance numbers ``(instances,)``."""
-    ids: NDArray[np.int64]
-    """``(instances, sequence_length)``, masked spans replaced by pad."""
     raw: NDArray[Any]
-    """The ids as stored, before any masking, in their own dtype."""
+    """``(instances, sequence_length)`` as stored, before any masking, in the files' dtype."""
     files: NDArray[np.int64]
     """File number of each instance."""
     starts: NDArray[np.int64]
     """First token of each instance inside its file."""
     label_mask: NDArray[np.bool_] | None
     """``(instances, sequence_length)``, False = no loss; None when nothing is masked anywhere."""
+    spans: list[tuple[int, int, int]]
+    """(row, begin, end): tokens of a row that nobody may learn from."""
+    pad_token_id: int | None
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """A new array ``(instances, sequence_length)``, masked spans replaced by pad.
+
+        Raises:
+            IntegrityError: an id above 2^63 - 1.
+        """
+        ids = self.raw.astype(np.int64)
+        if self.raw.dtype.itemsize == _NUMBER_BYTES and (ids < 0).any():
+            raise IntegrityError("an id above 2^63 - 1: these files are no uint64 token ids")
+        for row, begin, end in self.spans:
+            assert self.pad_token_id is not None
+            ids[row, begin:end] = self.pad_token_id
+        return ids
+
+
+class _Rows:
+    """An uninitialized table, and its rows as buffers to read into."""
+
+    __slots__ = ("table", "views")
+
+    def __init__(self, count: int, length: int, dtype: np.dtype[Any]) -> None:
+        self.table: NDArray[Any] = np.empty((count, length), dtype)
+        size = self.table.strides[0]
+        buffer = self.table.data.cast("B") if count else memoryview(b"")
+        self.views = [buffer[begin : begin + size] for begin in range(0, size * count, size)]
 
 
 class InstanceReader:
-    """Reads instances by global number. Safe from any thread, small to pickle."""
+    """Reads instances by global number. Safe from any thread, small to pickle.
 
-    def __init__(self, files: InstanceFiles) -> None:
+    Args:
+        files: what is read.
+        ranges: how; by default local files, 256 of them open at a time.
+    """
+
+    def __init__(self, files: InstanceFiles, ranges: ByteRanges | None = None) -> None:
         if files.sequence_length < 1:
             raise ConfigurationError(f"an instance has tokens, not {files.sequence_length}")
         if files.masked_spans and files.pad_token_id is None:
             raise ConfigurationError("masked spans need pad_token_id")
         self.files = files
+        self.ranges: ByteRanges = FilePool() if ranges is None else ranges
         counts = files.num_tokens // files.sequence_length
         self.first_instances: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts)))
         """Global number of each file's first instance, int64 ``(files + 1,)``; last = number."""
-        self._pool = FilePool()
-        self._names = tuple(str(path) for path in files.paths)
-        self._checked = [files.described] * len(files.paths)
-        self._docs: dict[int, NDArray[Any]] = {}
-        self._lock = threading.Lock()
+        self._size = int(self.first_instances[-1])
+        self._names = [str(path) for path in files.paths]
+        self._checked = bytearray(0 if files.described else len(files.paths))
+        self._mine = threading.local()
+        self._search: DocumentSearch | None = None
+        if files.num_docs is not None:
+            names = [sidecar_name(name, DOCS_SUFFIX) for name in self._names]
+            self._search = DocumentSearch(self.ranges, names, files.num_docs, files.num_tokens)
 
     def __len__(self) -> int:
-        return int(self.first_instances[-1])
+        return self._size
 
     @property
     def masks_labels(self) -> bool:
@@ -97,17 +136,19 @@ class InstanceReader:
         Raises:
             IndexError: a number is not in ``[0, len)``.
         """
-        if len(index) and not (index.min() >= 0 and index.max() < len(self)):
-            wrong = int(index.max()) if index.max() >= len(self) else int(index.min())
-            raise IndexError(f"{wrong} is out of bounds for dataset of size {len(self)}")
-        files = np.searchsorted(self.first_instances, index, side="right") - 1
+        files = self.first_instances.searchsorted(index, side="right") - 1
+        numbers = files.tolist()  # Python's min and max are quicker than numpy's for a batch
+        if numbers and not (min(numbers) >= 0 and max(numbers) < len(self._names)):
+            wrong = int(index.max()) if index.max() >= self._size else int(index.min())
+            raise IndexError(f"{wrong} is out of bounds for dataset of size {self._size}")
         return files, (index - self.first_instances[files]) * self.files.sequence_length
 
-    def read(self, index: NDArray[np.int64]) -> Instances:
+    def read(self, index: NDArray[np.int64], *, reuse: bool = False) -> Instances:
         """Read instances.
 
         Args:
             index: global instance numbers, int64 ``(instances,)``, in any order, repeats allowed.
+            reuse: ``raw`` is memory of this thread, overwritten by its next read.
 
         Raises:
             IndexError: see `locate`.
@@ -115,63 +156,83 @@ class InstanceReader:
             IntegrityError: a file is not raw ids of the dtype.
         """
         files, starts = self.locate(index)
-        raw = self._read_ids(files, starts)
-        ids = raw.astype(np.int64)
-        if raw.dtype.itemsize == 8 and (ids < 0).any():
-            raise IntegrityError("an id above 2^63 - 1: these files are no uint64 token ids")
-        mask = self._read_masks(files, starts) if self.masks_labels else None
+        numbers, places = files.tolist(), starts.tolist()
+        raw = self._read_ids(numbers, places, self._rows_of(len(numbers), reuse=reuse))
+        mask = self._read_masks(numbers, places) if self.masks_labels else None
+        spans: list[tuple[int, int, int]] = []
         if mask is not None and self.files.masked_spans:
-            self._mask_spans(ids, mask, files, starts)
-        return Instances(index, ids, raw, files, starts, mask)
+            spans = self._spans_inside(numbers, places)
+            for row, begin, end in spans:
+                mask[row, begin:end] = False
+        return Instances(index, raw, files, starts, mask, spans, self.files.pad_token_id)
 
-    def _read_ids(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[Any]:
-        raw = np.empty((len(files), self.files.sequence_length), self.files.dtype)
-        row_bytes, item, begin = raw.strides[0], raw.itemsize, 0
-        buffer = raw.data.cast("B") if raw.size else memoryview(b"")
-        names, checked, read_into = self._names, self._checked, self._pool.read_into
-        for file, start in zip(files.tolist(), starts.tolist(), strict=True):
-            if not checked[file]:
-                check_first_ids(self.files.paths[file], self.files.dtype)
-                checked[file] = True
-            read_into(names[file], start * item, buffer[begin : begin + row_bytes])
-            begin += row_bytes
-        return raw
+    def _rows_of(self, count: int, *, reuse: bool) -> _Rows:
+        if not reuse:
+            return _Rows(count, self.files.sequence_length, self.files.dtype)
+        rows: _Rows | None = getattr(self._mine, "rows", None)
+        if rows is None or len(rows.views) != count:
+            rows = _Rows(count, self.files.sequence_length, self.files.dtype)
+            self._mine.rows = rows
+        return rows
 
-    def _read_masks(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        mask = np.ones((len(files), self.files.sequence_length), bool)
+    def _read_ids(self, files: list[int], starts: list[int], rows: _Rows) -> NDArray[Any]:
+        names, item = self._names, self.files.dtype.itemsize
+        if not self.files.described:
+            self._check_first_ids(files)
+        self.ranges.read_many(
+            [
+                (names[file], start * item, view)
+                for file, start, view in zip(files, starts, rows.views, strict=True)
+            ]
+        )
+        return rows.table
+
+    def _check_first_ids(self, files: list[int]) -> None:
+        for file in files:
+            if not self._checked[file]:
+                check_first_ids(self.ranges, self._names[file], self.files.dtype)
+                self._checked[file] = 1
+
+    def _read_masks(self, files: list[int], starts: list[int]) -> NDArray[np.bool_]:
         paths = self.files.label_mask_paths
         if paths is None:
-            return mask
-        for row, (file, start) in enumerate(zip(files.tolist(), starts.tolist(), strict=True)):
-            data = self._pool.read(str(paths[file]), start, self.files.sequence_length)
-            mask[row] = np.frombuffer(data, np.uint8) != 0
-        return mask
+            return np.ones((len(files), self.files.sequence_length), bool)
+        rows = _Rows(len(files), self.files.sequence_length, np.dtype(np.uint8))
+        mask, reads = rows.table, []
+        for file, start, view in zip(files, starts, rows.views, strict=True):
+            path = paths[file]
+            if path is None:
+                view[:] = b"\1" * len(view)
+            else:
+                reads.append((str(path), start, view))
+        self.ranges.read_many(reads)
+        if mask.max(initial=0) > 1:
+            np.minimum(mask, 1, out=mask)
+        return mask.view(bool)
 
-    def _mask_spans(
-        self,
-        ids: NDArray[np.int64],
-        mask: NDArray[np.bool_],
-        files: NDArray[np.int64],
-        starts: NDArray[np.int64],
-    ) -> None:
-        length = self.files.sequence_length
-        all_spans, pad = self.files.masked_spans or {}, self.files.pad_token_id
-        assert pad is not None
-        for row, (file, start) in enumerate(zip(files.tolist(), starts.tolist(), strict=True)):
+    def _spans_inside(self, files: list[int], starts: list[int]) -> list[tuple[int, int, int]]:
+        length, all_spans = self.files.sequence_length, self.files.masked_spans or {}
+        found = []
+        for row, (file, start) in enumerate(zip(files, starts, strict=True)):
             spans = all_spans.get(file)
             if spans is None:
                 continue
             first = int(np.searchsorted(spans[:, 1], start, side="right"))
             last = int(np.searchsorted(spans[:, 0], start + length, side="left"))
             for begin, end in spans[first:last].tolist():
-                inside = slice(max(begin - start, 0), min(end - start, length))
-                ids[row, inside] = pad
-                mask[row, inside] = False
+                found.append((row, max(begin - start, 0), min(end - start, length)))
+        return found
 
     def stored_lengths(self, instances: Instances) -> DocumentLengths:
         """Return the instances' document lengths from the shards' document records."""
-        places = zip(instances.files.tolist(), instances.starts.tolist(), strict=True)
-        return lengths_from_boundaries([self.documents_at(*place)[1] for place in places])
+        between, length = self._documents().between, self.files.sequence_length
+        bounds = np.empty((len(instances.starts), 2), np.uint64)
+        bounds[:, 0], bounds[:, 1] = instances.starts + 1, instances.starts + length
+        inside = [
+            between(file, row)[1]
+            for file, row in zip(instances.files.tolist(), bounds, strict=True)
+        ]
+        return lengths_from_starts(inside, instances.starts, length)
 
     def documents_at(self, file: int, start: int) -> tuple[int, NDArray[np.int64]]:
         """Return the documents of the instance at token ``start`` of a file.
@@ -180,24 +241,20 @@ class InstanceReader:
             Number of the first document in the file, and int64 boundaries in tokens of the file.
         """
         end = start + self.files.sequence_length
-        return docs_between(self.docs(file), start, end, int(self.files.num_tokens[file]))
+        first, inside = self._documents().between(file, np.array((start + 1, end), np.uint64))
+        return first - 1, np.concatenate(([start], inside, [end])).astype(np.int64)
 
-    def docs(self, file: int) -> NDArray[Any]:
-        """Return the document records of a file (`DOC_RECORD`), mapped."""
-        if self.files.num_docs is None:
+    def document_records(self, file: int, first: int, last: int) -> NDArray[Any]:
+        """Return document records ``[first, last)`` of a file, `DOC_RECORD`."""
+        return self._documents().records(file, first, last)
+
+    def _documents(self) -> DocumentSearch:
+        if self._search is None:
             raise ConfigurationError(
-                f"{self.files.paths[file]} has no stored document boundaries: "
-                'use doc_boundaries="eos"'
+                f'{self._names[0]} has no stored document boundaries: use doc_boundaries="eos"'
             )
-        docs = self._docs.get(file)
-        if docs is None:
-            found = open_docs(self.files.paths[file], self.files.num_docs[file])
-            with self._lock:
-                docs = self._docs[file] = found.view(np.ndarray)
-                if len(self._docs) > _MAX_OPEN_DOCS:
-                    del self._docs[next(iter(self._docs))]
-        return docs
+        return self._search
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        return InstanceReader, (self.files,)
+        return InstanceReader, (self.files, self.ranges)

@@ -167,7 +167,8 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         if not 0 <= position < len(self):
             raise IndexError(f"{number} is out of bounds for dataset of size {len(self)}")
         read = self.reader.read(np.array([position]))
-        item: dict[str, Any] = {"input_ids": torch.from_numpy(read.ids[0])}
+        ids = read.ids[0]
+        item: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
         if self.instance_filter_config is not None:
             item["instance_mask"] = not find_repetitive(read.raw, self.instance_filter_config)[0]
         if read.label_mask is not None:
@@ -175,7 +176,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         if self._include_instance_metadata:
             item["metadata"] = deepcopy(self._metadata[int(read.files[0])])
         if self._generate_attention_mask:
-            item["attention_mask"] = torch.from_numpy(read.ids[0] != self.pad_token_id).long()
+            item["attention_mask"] = torch.from_numpy(ids != self.pad_token_id).long()
         if self._generate_doc_lengths:
             item["doc_lens"] = torch.from_numpy(self._lengths(read).lengths)
         return item
@@ -186,11 +187,11 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         Args:
             index: global instance numbers, int64 ``(batch,)``.
         """
-        read = self.reader.read(index)
-        ids = torch.from_numpy(read.ids)
-        batch: dict[str, Any] = {"input_ids": ids}
+        read = self.reader.read(index, reuse=True)
+        ids = read.ids
+        batch: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
         if self._generate_attention_mask:
-            batch["attention_mask"] = torch.from_numpy(read.ids != self.pad_token_id).float()
+            batch["attention_mask"] = torch.from_numpy(ids != self.pad_token_id).float()
         if read.label_mask is not None:
             batch["label_mask"] = torch.from_numpy(read.label_mask)
         batch["index"] = torch.from_numpy(np.ascontiguousarray(index, np.int64))

@@ -60,6 +60,15 @@ def sidecar_path(tokens_path: Path, suffix: str) -> Path:
     return tokens_path.with_name(tokens_path.name.removesuffix(TOKENS_SUFFIX) + suffix)
 
 
+def sidecar_name(tokens_name: str, suffix: str) -> str:
+    """Return the address of a sidecar: `sidecar_path` for a path or url as text."""
+    if not tokens_name.endswith(TOKENS_SUFFIX):
+        raise ConfigurationError(
+            f"{tokens_name}: the file of a shard's ids ends in {TOKENS_SUFFIX}"
+        )
+    return tokens_name.removesuffix(TOKENS_SUFFIX) + suffix
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShardHeader:
     """What ``.meta.json`` says about a shard."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.byte_range import ByteRanges
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.shard_files import HEADER_SUFFIX, TOKENS_SUFFIX, read_header, sidecar_path
 
@@ -51,19 +52,18 @@ def check_mask_sizes(
             )
 
 
-def check_first_ids(path: Path, dtype: np.dtype[Any]) -> None:
+def check_first_ids(ranges: ByteRanges, name: str, dtype: np.dtype[Any]) -> None:
     """Look at the first ids of a file without a header, before anything is read from it.
 
     Raises:
         IntegrityError: a file that ``numpy.save`` wrote (its header would become tokens), or one
             whose every second uint16 is nearly zero, which is uint32 read as uint16.
     """
-    with path.open("rb") as file:
-        head = file.read(_PROBE_IDS * dtype.itemsize)
+    head = bytes(ranges.read(name, 0, min(_PROBE_IDS * dtype.itemsize, ranges.size(name))))
     if head.startswith(_NUMPY_MAGIC):
         raise IntegrityError(
-            f"{path} was written by numpy.save; token files are raw: "
-            f"numpy.load(...).tofile({path.name!r}) writes one"
+            f"{name} was written by numpy.save; token files are raw: "
+            f"numpy.load(...).tofile({Path(name).name!r}) writes one"
         )
     if dtype.itemsize != 2:
         return
@@ -71,6 +71,6 @@ def check_first_ids(path: Path, dtype: np.dtype[Any]) -> None:
     low, high = ids[::2], ids[1::2]
     if len(high) >= _PROBE_IDS // 4 and high.max() < _HIGH_HALF_IDS <= low.max():
         raise IntegrityError(
-            f"{path}: every second uint16 is below {_HIGH_HALF_IDS}, so these are uint32 ids: "
+            f"{name}: every second uint16 is below {_HIGH_HALF_IDS}, so these are uint32 ids: "
             "set memmap_dtype to uint32"
         )

@@ -104,13 +104,13 @@ def of_rank(reports: list[InstanceReport], rank: int, world_size: int) -> list[I
 
 def _documents(data: PublishedDataset, file: int, start: int) -> tuple[DocumentSpan, ...]:
     first, bounds = data.reader.documents_at(file, start)
-    docs = data.reader.docs(file)
+    records = data.reader.document_records(file, first, first + len(bounds) - 1)
     return tuple(
         DocumentSpan(
-            doc_id=docs[first + number]["doc_id"].tobytes().hex(),
+            doc_id=records[number]["doc_id"].tobytes().hex(),
             start=begin,
             end=end,
-            continued=int(docs[first + number]["start"]) < begin,
+            continued=int(records[number]["start"]) < begin,
         )
         for number, (begin, end) in enumerate(
             zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
