@@ -20,9 +20,9 @@ from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
 from assets.root import Root
+from assets.settings.dedup import DedupSettings
 from assets.settings.schema import (
     CleaningSettings,
-    DedupSettings,
     Settings,
     ShardingSettings,
     SourceSettings,
@@ -57,7 +57,12 @@ _ABSENT = object()
 """Stands for a setting that the published data set did not have."""
 
 _SOURCE_KEY = re.compile(r"sources\[(?P<name>[^\]]*)\]\.(?P<field>\w+)")
-_SECTIONS = {"cleaning": "clean", "dedup": "unique", "tokenizer": "tokens", "sharding": "shards"}
+_SECTIONS = {
+    "cleaning": "clean",
+    "dedup": "unique",
+    "tokenizer": "tokens",
+    "sharding": "shards",
+}
 
 
 def pinned_settings(settings: Settings) -> dict[str, Any]:
@@ -155,7 +160,9 @@ def check_pins(root: Root, settings: Settings) -> None:
     raise PinnedRootError("\n".join(lines))
 
 
-def changed_pins(held: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def changed_pins(
+    held: Mapping[str, Any], found: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
     """Return {key: (held, found)} of every pin that a configuration would change.
 
     A source that has no pins is free. A key that only one side knows is compared with the default
@@ -187,7 +194,9 @@ def _default(key: str) -> Any:
     found = _SOURCE_KEY.match(key)
     if found is None:
         defaults = _flat("cleaning", CleaningSettings())
-        defaults |= _flat("dedup", DedupSettings()) | _flat("sharding", ShardingSettings())
+        defaults |= _flat("dedup", DedupSettings()) | _flat(
+            "sharding", ShardingSettings()
+        )
         return defaults.get(key, _ABSENT)
     plain = SourceSettings(name=found["name"], paths=("*",))
     return _flat(found[0], getattr(plain, found["field"])).get(key, _ABSENT)
@@ -253,7 +262,9 @@ def _cost(root: Root, changed: Iterable[str]) -> list[str]:
     lines = []
     for number, stage in enumerate(STAGES[first:], start=first):
         # Up to `clean` sources do not meet: only those whose settings changed are redone.
-        names = {_source_of(key) for key in keys if STAGES.index(_stage_of(key)) <= number}
+        names = {
+            _source_of(key) for key in keys if STAGES.index(_stage_of(key)) <= number
+        }
         named = stage in ("documents", "clean") and None not in names
         sources = sorted(filter(None, names)) if named else None
         # Shards are no parts: what is cut is what was tokenized.

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from assets.dedup.shingles import HASH_NAME, ShingleSets
+from assets.dedup.shingles import (
+    DEFAULT_CHARACTER_NGRAM,
+    HASH_NAME,
+    UNSPACED_LANGUAGES,
+    Characters,
+    ShingleSets,
+)
 from assets.dedup.utf8 import frozen
 
 SCHEME = "affine32"
@@ -42,22 +48,34 @@ class SignatureSpec:
     ngram: int
     num_perm: int
     bands: int
+    rows_per_band: int | None = None
+    """Null: num_perm / bands; with fewer the last values stand in no band."""
     seed: int
+    characters: Characters = "none"
+    """Which texts have shingles of characters."""
+    character_ngram: int = DEFAULT_CHARACTER_NGRAM
 
     @property
     def rows(self) -> int:
         """Signature values that go into one band key."""
-        return self.num_perm // self.bands
+        return self.num_perm // self.bands if self.rows_per_band is None else self.rows_per_band
 
     @property
     def metadata(self) -> dict[str, str]:
         """What a reader of stored signatures must know, as strings; bands are not part of them."""
-        return {
+        about = {
             "scheme": SCHEME,
             "hash": HASH_NAME,
             "seed": str(self.seed),
             "num_perm": str(self.num_perm),
             "ngram": str(self.ngram),
+        }
+        if self.characters == "none":
+            return about
+        languages = " ".join(UNSPACED_LANGUAGES) if self.characters == "language" else "all"
+        return about | {
+            "character_ngram": str(self.character_ngram),
+            "character_languages": languages,
         }
 
 
@@ -80,7 +98,7 @@ def band_keys(found: np.ndarray, spec: SignatureSpec) -> np.ndarray:
 
     The number of the band is part of the key, so keys of all bands live in one space.
     """
-    return _band_keys(frozen(found), spec.bands)
+    return _band_keys(frozen(found), spec.bands, spec.rows)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -112,9 +130,8 @@ def _signatures(
 
 
 @numba.njit(cache=True, nogil=True)
-def _band_keys(found: np.ndarray, bands: int) -> np.ndarray:
-    documents, num_perm = found.shape
-    rows = num_perm // bands
+def _band_keys(found: np.ndarray, bands: int, rows: int) -> np.ndarray:
+    documents = len(found)
     keys = np.empty((documents, bands), np.uint64)
     for document in range(documents):
         for band in range(bands):

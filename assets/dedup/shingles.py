@@ -9,6 +9,10 @@ A shingle is `ngram` consecutive words. Its hash, `shingle_hash`, is the publish
 `datasketch.MinHash(..., hashfunc=shingle_hash)` together with `shingles(text)` and the signatures
 equal ours bit for bit. The kernel computes the same values straight from an Arrow UTF-8 buffer.
 
+Languages that are written without spaces (`UNSPACED_LANGUAGES`) have no words in this sense. There
+a shingle is `character_ngram` consecutive characters of the same categories, whatever stands
+between them, hashed as if each were a word: `shingle_hash` is the same for both kinds.
+
 `unicodedata.unidata_version` decides which characters are letters; it enters the fingerprint of
 everything that is computed from shingles.
 """
@@ -19,10 +23,12 @@ import functools
 import sys
 import unicodedata
 from dataclasses import dataclass
+from typing import Literal
 
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.dedup.utf8 import decode_utf8, frozen, utf8_buffer
 
@@ -30,6 +36,13 @@ HASH_NAME = "olmo-words-fnv1a64-fold32/v1"
 """Name of `shingle_hash`; stored beside every signature. It changes when any value changes."""
 
 DEFAULT_NGRAM = 5
+DEFAULT_CHARACTER_NGRAM = 8
+
+Characters = Literal["none", "language", "all"]
+"""Which texts have shingles of characters: those in an unspaced language, none, or all."""
+
+UNSPACED_LANGUAGES = ("bo", "dz", "ja", "km", "lo", "my", "th", "wuu", "yue", "zh")
+"""ISO 639 codes of languages that are written without spaces between words."""
 
 _MASK = (1 << 64) - 1
 _OFFSET = 0xCBF29CE484222325
@@ -75,6 +88,14 @@ def shingles(text: str, ngram: int = DEFAULT_NGRAM) -> list[bytes]:
     ]
 
 
+def character_shingles(text: str, ngram: int = DEFAULT_CHARACTER_NGRAM) -> list[bytes]:
+    """Return every shingle of `ngram` characters of a text in order, joined by spaces, as UTF-8."""
+    found = [folded for character in text if (folded := word_character(character))]
+    return [
+        " ".join(found[start : start + ngram]).encode() for start in range(len(found) - ngram + 1)
+    ]
+
+
 def shingle_hash(shingle: bytes) -> int:
     """Return the 32-bit hash of one shingle as made by `shingles`.
 
@@ -115,15 +136,37 @@ class ShingleSets:
         return np.diff(self.offsets)
 
 
-def shingle_sets(texts: pa.Array | pa.ChunkedArray, ngram: int = DEFAULT_NGRAM) -> ShingleSets:
+def shingle_sets(
+    texts: pa.Array | pa.ChunkedArray,
+    ngram: int = DEFAULT_NGRAM,
+    *,
+    by_character: np.ndarray | None = None,
+    character_ngram: int = DEFAULT_CHARACTER_NGRAM,
+) -> ShingleSets:
     """Return the shingle set of each text; a null text has none.
 
     Memory: about 10 bytes per word while it runs, 4 bytes per shingle afterwards. Call it on record
     batches, not on whole corpora.
+
+    Args:
+        texts: the texts.
+        ngram: words per shingle.
+        by_character: bool for each text, whether its shingles are made of characters; none are.
+        character_ngram: characters per shingle there.
     """
     data, starts = utf8_buffer(texts)
-    offsets, values = _shingle_sets(data, starts, word_table(), ngram, _RADIX_FROM)
+    if by_character is None:
+        by_character = np.zeros(len(texts), bool)
+    offsets, values = _shingle_sets(
+        data, starts, word_table(), frozen(by_character), ngram, character_ngram, _RADIX_FROM
+    )
     return ShingleSets(offsets, values)
+
+
+def are_unspaced(languages: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return for each language code whether it is written without spaces, bool."""
+    found = pc.is_in(languages, value_set=pa.array(UNSPACED_LANGUAGES, languages.type))
+    return np.asarray(found)
 
 
 @functools.cache
@@ -177,6 +220,22 @@ def _word_hashes(
 
 
 @numba.njit(cache=True, nogil=True)
+def _character_hashes(
+    data: np.ndarray, start: np.int64, end: np.int64, table: np.ndarray, hashes: np.ndarray
+) -> int:
+    """Write the hash of each character as if it were a word; return how many there are."""
+    count = 0
+    at = start
+    while at < end:
+        code, at = decode_utf8(data, at)
+        folded = table[code]
+        if folded:
+            hashes[count] = _mixed((_U_OFFSET ^ np.uint64(folded)) * _U_PRIME)
+            count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
 def _sort_radix(values: np.ndarray, scratch: np.ndarray) -> None:
     """Sort uint32 `values` in place by four passes over 8 bits; an even number ends in place."""
     count = len(values)
@@ -194,21 +253,52 @@ def _sort_radix(values: np.ndarray, scratch: np.ndarray) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
+def _move_distinct(values: np.ndarray) -> int:
+    """Move the distinct ones of sorted values to the front; return how many there are."""
+    kept = 0
+    for i in range(len(values)):
+        if i == 0 or values[i] != values[kept - 1]:
+            values[kept] = values[i]
+            kept += 1
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def _room(starts: np.ndarray, by_character: np.ndarray) -> tuple[np.int64, np.int64]:
+    """Return how many words or characters fit into the longest text, and into all of them."""
+    longest, total = np.int64(0), np.int64(0)
+    for document in range(len(starts) - 1):
+        size = starts[document + 1] - starts[document]
+        # A word takes at least one byte and one separator, a character one byte.
+        fit = size if by_character[document] else size // 2 + 1
+        longest = max(longest, fit)
+        total += fit
+    return longest, total
+
+
+@numba.njit(cache=True, nogil=True)
 def _shingle_sets(
-    data: np.ndarray, starts: np.ndarray, table: np.ndarray, ngram: int, radix_from: int
+    data: np.ndarray,
+    starts: np.ndarray,
+    table: np.ndarray,
+    by_character: np.ndarray,
+    word_ngram: int,
+    character_ngram: int,
+    radix_from: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     documents = len(starts) - 1
-    longest = 0
-    for document in range(documents):
-        longest = max(longest, starts[document + 1] - starts[document])
-    # A word takes at least one byte and one separator, so this many words fit.
-    hashes = np.empty(longest // 2 + 1, np.uint64)
-    scratch = np.empty(longest // 2 + 1, np.uint32)
-    found = np.empty((starts[documents] - starts[0]) // 2 + documents + 1, np.uint32)
+    longest, total = _room(starts, by_character)
+    hashes = np.empty(longest, np.uint64)
+    scratch = np.empty(longest, np.uint32)
+    found = np.empty(total, np.uint32)
     offsets = np.zeros(documents + 1, np.int64)
     used = 0
     for document in range(documents):
-        count = _word_hashes(data, starts[document], starts[document + 1], table, hashes)
+        start, end = starts[document], starts[document + 1]
+        if by_character[document]:
+            ngram, count = character_ngram, _character_hashes(data, start, end, table, hashes)
+        else:
+            ngram, count = word_ngram, _word_hashes(data, start, end, table, hashes)
         count = max(count - ngram + 1, 0)
         for first in range(count):
             state = np.uint64(0)
@@ -220,11 +310,6 @@ def _shingle_sets(
             _sort_radix(found[used : used + count], scratch[:count])
         else:
             found[used : used + count].sort()
-        kept = used
-        for i in range(used, used + count):
-            if i == used or found[i] != found[kept - 1]:
-                found[kept] = found[i]
-                kept += 1
-        used = kept
+        used += _move_distinct(found[used : used + count])
         offsets[document + 1] = used
     return offsets, found[:used].copy()

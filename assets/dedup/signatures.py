@@ -24,20 +24,22 @@ import pyarrow.compute as pc
 from assets.canonical import fingerprint
 from assets.dedup.exact import HASH_BYTES, NORMALISATION, exact_hashes
 from assets.dedup.minhash import SignatureSpec, signatures
-from assets.dedup.shingles import ShingleSets, shingle_sets
+from assets.dedup.shingles import Characters, ShingleSets, are_unspaced, shingle_sets
 from assets.document import DOC_ID_BYTES
 from assets.errors import IntegrityError
 from assets.manifest import PartEntry
 from assets.parquet_files import ParquetFile
 from assets.root import Root
-from assets.settings.schema import DedupSettings
+from assets.settings.dedup import DedupSettings
 from assets.stage import StageTask, add_statistics
 
 STAGE = "signatures"
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised by hand when the same texts would get other hashes, shingles or signatures."""
 
-_COLUMNS = ["doc_id", "row", "text"]
+_COLUMNS = ["doc_id", "row", "text", "language"]
+
+_CHARACTERS: dict[str, Characters] = {"words": "none", "characters": "all", "language": "language"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +58,13 @@ def signature_spec(dedup: DedupSettings) -> SignatureSpec | None:
     if minhash is None:
         return None
     return SignatureSpec(
-        ngram=minhash.ngram, num_perm=minhash.num_perm, bands=minhash.bands, seed=minhash.seed
+        ngram=minhash.ngram,
+        num_perm=minhash.num_perm,
+        bands=minhash.bands,
+        rows_per_band=minhash.rows,
+        seed=minhash.seed,
+        characters=_CHARACTERS[minhash.shingles],
+        character_ngram=minhash.character_ngram,
     )
 
 
@@ -126,20 +134,31 @@ def signature_batch(batch: pa.RecordBatch, spec: SignatureSpec | None) -> pa.Rec
     """Return the signatures of the rows of a clean batch that have a text.
 
     Args:
-        batch: the columns doc_id, row and text.
+        batch: the columns doc_id, row, text and language.
         spec: how to make them.
     """
     rows = batch.filter(pc.is_valid(batch["text"]))
     texts = rows["text"]
     columns = [rows["row"], rows["doc_id"], fixed_binary(exact_hashes(texts))]
     if spec is not None:
-        sets = shingle_sets(texts, spec.ngram)
+        sets = shingle_sets(
+            texts,
+            spec.ngram,
+            by_character=_by_character(rows, spec),
+            character_ngram=spec.character_ngram,
+        )
         found = np.ascontiguousarray(signatures(sets, spec)).view(np.uint8)
         columns.append(pa.LargeListArray.from_arrays(pa.array(sets.offsets), pa.array(sets.values)))
         columns.append(fixed_binary(found, is_null=sets.sizes == 0))
     schema = signature_schema(spec)
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _by_character(rows: pa.RecordBatch, spec: SignatureSpec) -> np.ndarray:
+    if spec.characters == "language":
+        return are_unspaced(rows["language"])
+    return np.full(rows.num_rows, spec.characters == "all")
 
 
 def fixed_binary(rows: np.ndarray, *, is_null: np.ndarray | None = None) -> pa.Array:

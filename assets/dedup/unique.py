@@ -45,7 +45,14 @@ from assets.document import SPANS
 from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry, commit
 from assets.root import Root
-from assets.settings.schema import DedupSettings, Settings
+from assets.settings.bands import (
+    RECALL_MARGIN,
+    WANTED_RECALL,
+    candidate_probability,
+    expected_recall,
+)
+from assets.settings.dedup import DedupSettings, MinHashSettings
+from assets.settings.schema import Settings
 from assets.sources.landing_log import Generation, LandingLog
 from assets.sources.tasks import expected_tasks
 from assets.stage import StageReport, add_statistics, materialize_tasks
@@ -79,6 +86,7 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
         LossLimitError: a source would lose more than `dedup.minhash.max_source_loss`.
         IntegrityError: a part, a run or a signature is missing or damaged.
     """
+    _warn_of_low_recall(settings.dedup)
     clean = Manifest.load(root, "clean")
     complete, waiting = _complete_generations(log, clean)
     tasks = signature_tasks(
@@ -222,6 +230,8 @@ def _deciding(dedup: DedupSettings) -> dict[str, Any]:
         "bands": minhash and minhash.bands,
         "threshold": minhash and minhash.threshold,
         "max_kept_per_bucket": minhash and minhash.max_kept_per_bucket,
+        # What later versions added enters only where it is not as it was before.
+        **({} if minhash is None or minhash.rows is None else {"rows": minhash.rows}),
     }
 
 
@@ -358,20 +368,34 @@ def _facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
         facts["band_hits"] = add_statistics(facts["band_hits"], entry.statistics["band_hits"])
     if dedup.minhash is not None:
         facts["estimated_recall"] = {
-            f"{similarity:.2f}": round(candidate_probability(dedup, similarity), 4)
+            f"{similarity:.2f}": round(float(_found(dedup.minhash, similarity)), 4)
             for similarity in _recall_points(dedup.minhash.threshold)
         }
     return facts
+
+
+def _found(minhash: MinHashSettings, similarity: float) -> float | np.ndarray:
+    return candidate_probability(similarity, minhash.bands, minhash.rows_per_band)
 
 
 def _recall_points(threshold: float) -> list[float]:
     return [min(threshold + step, 1.0) for step in (0.0, 0.05, 0.1)]
 
 
-def candidate_probability(dedup: DedupSettings, similarity: float) -> float:
-    """Return the chance that a pair of this similarity meets in at least one band bucket."""
+def _warn_of_low_recall(dedup: DedupSettings) -> None:
     minhash = dedup.minhash
     if minhash is None:
-        return 0.0
-    rows = minhash.num_perm // minhash.bands
-    return float(1.0 - (1.0 - similarity**rows) ** minhash.bands)
+        return
+    recall = expected_recall(minhash.threshold, minhash.bands, minhash.rows_per_band)
+    if recall < WANTED_RECALL:
+        logger.warning(
+            "unique: %d bands of %d rows find an expected %.3f of the pairs of similarity %.2f "
+            "(threshold %.2f + %.2f); take more permutations or fewer rows "
+            "(`olmo-data dedup curve` shows what they find)",
+            minhash.bands,
+            minhash.rows_per_band,
+            recall,
+            min(minhash.threshold + RECALL_MARGIN, 1.0),
+            minhash.threshold,
+            RECALL_MARGIN,
+        )

@@ -10,26 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assets.errors import ConfigurationError
+from assets.settings.checks import refuse_later, require
+from assets.settings.dedup import DedupSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
 LATER_FORMATS = (
     "wet", "parquet", "csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man", "code",
 )  # fmt: skip
-
-
-def refuse_later(name: str, value: object, *, accepted: object = None) -> None:
-    """Refuse a value that only a later version understands."""
-    if value != accepted:
-        raise ConfigurationError(
-            f"{name}: {value!r} is not in this version; leave it out or set it to {accepted!r}"
-        )
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise ConfigurationError(message) unless the condition holds."""
-    if not condition:
-        raise ConfigurationError(message)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +134,10 @@ class PageLimits:
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "max_depth", "max_nodes"):
-            require(getattr(self, name) >= 1, f"{name}: {getattr(self, name)} must be at least 1")
+            require(
+                getattr(self, name) >= 1,
+                f"{name}: {getattr(self, name)} must be at least 1",
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,55 +161,6 @@ class CleaningSettings:
         )
         refuse_later("pii", self.pii)
         refuse_later("perplexity", self.perplexity)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MinHashSettings:
-    """Near-duplicate removal: MinHash-LSH finds candidates, exact Jaccard decides."""
-
-    ngram: int = 5
-    """Words per shingle."""
-    num_perm: int = 112
-    bands: int = 14
-    threshold: float = 0.8
-    """Least Jaccard similarity of the shingle sets at which a document is dropped."""
-    verify: bool = True
-    max_kept_per_bucket: int = 256
-    """Kept documents of one band bucket that a document is compared with, first in order."""
-    max_source_loss: float = 0.9
-    """Share of a source's documents of one generation above whose loss the run stops."""
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        require(self.ngram >= 1, f"ngram: {self.ngram} must be at least 1")
-        require(
-            0.0 < self.threshold <= 1.0,
-            f"threshold: {self.threshold} is outside (0, 1]; 0.8 is the usual value",
-        )
-        if self.bands < 1 or self.num_perm < 1 or self.num_perm % self.bands:
-            bands = [n for n in range(1, self.num_perm + 1) if self.num_perm % n == 0]
-            nearest = min(bands, key=lambda n: abs(n - self.bands), default=1)
-            raise ConfigurationError(
-                f"bands: {self.bands} bands do not divide {self.num_perm} permutations; "
-                f"the nearest number that does is {nearest}"
-            )
-        refuse_later("verify", self.verify, accepted=True)
-        require(self.max_kept_per_bucket >= 1, "max_kept_per_bucket: must be at least 1")
-        require(0.0 < self.max_source_loss <= 1.0, "max_source_loss: must lie in (0, 1]")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DedupSettings:
-    """Which documents count as duplicates, and who is kept."""
-
-    exact: bool = True
-    minhash: MinHashSettings | None = field(default_factory=MinHashSettings)
-    policy: str = "priority"
-    decontaminate: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        refuse_later("policy", self.policy, accepted="priority")
-        refuse_later("decontaminate", self.decontaminate)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,7 +210,9 @@ class ShardingSettings:
 
     def __post_init__(self) -> None:
         refuse_later("layout", self.layout, accepted="raw")
-        require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
+        require(
+            self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1"
+        )
         require(
             0 <= self.min_tokens <= self.max_tokens,
             f"min_tokens: {self.min_tokens:,d} is outside [0, max_tokens {self.max_tokens:,d}]",
@@ -345,4 +289,6 @@ class Settings:
             if source.name == name:
                 return source
         known = ", ".join(source.name for source in self.sources)
-        raise ConfigurationError(f"no source is named {name!r}; the configuration has {known}")
+        raise ConfigurationError(
+            f"no source is named {name!r}; the configuration has {known}"
+        )

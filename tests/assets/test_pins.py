@@ -10,12 +10,11 @@ from assets.errors import ConfigurationError, IntegrityError, PinnedRootError
 from assets.manifest import PartEntry, commit
 from assets.pins import changed_pins, check_pins, pinned_settings, pins_to_publish
 from assets.root import Root
+from assets.settings.dedup import DedupSettings, MinHashSettings
 from assets.settings.schema import (
     CleaningSettings,
-    DedupSettings,
     EngineSettings,
     LimitSettings,
-    MinHashSettings,
     OrderingSettings,
     Settings,
     ShardingSettings,
@@ -31,11 +30,17 @@ TRAINED = TokenizerSettings(train=TrainTokenizerSettings(vocab_size=500))
 
 
 def settings(**changes: Any) -> Settings:
-    return Settings(**{"root": "r", "sources": (WIKI,), "tokenizer": TRAINED, **changes})
+    return Settings(
+        **{"root": "r", "sources": (WIKI,), "tokenizer": TRAINED, **changes}
+    )
 
 
-def published_with(base: Settings, *, landed: tuple[str, ...] = ("wiki",)) -> dict[str, Any]:
-    return pins_to_publish(base, landed_sources=landed, tokenizer_sha256="ab" * 32, published={})
+def published_with(
+    base: Settings, *, landed: tuple[str, ...] = ("wiki",)
+) -> dict[str, Any]:
+    return pins_to_publish(
+        base, landed_sources=landed, tokenizer_sha256="ab" * 32, published={}
+    )
 
 
 def source(**changes: Any) -> tuple[SourceSettings, ...]:
@@ -46,7 +51,10 @@ def source(**changes: Any) -> tuple[SourceSettings, ...]:
     ("changes", "keys"),
     [
         ({"sharding": ShardingSettings(max_tokens=300_000)}, ["sharding.max_tokens"]),
-        ({"cleaning": CleaningSettings(language_threshold=0.5)}, ["cleaning.language_threshold"]),
+        (
+            {"cleaning": CleaningSettings(language_threshold=0.5)},
+            ["cleaning.language_threshold"],
+        ),
         (
             {"dedup": DedupSettings(minhash=MinHashSettings(bands=16, threshold=0.7))},
             ["dedup.minhash.bands", "dedup.minhash.threshold"],
@@ -57,12 +65,18 @@ def source(**changes: Any) -> tuple[SourceSettings, ...]:
         ({"sources": source(languages=("en", "de"))}, ["sources[wiki].languages"]),
         ({"sources": source(text_field="body")}, ["sources[wiki].text_field"]),
         (
-            {"tokenizer": TokenizerSettings(train=TrainTokenizerSettings(vocab_size=600))},
+            {
+                "tokenizer": TokenizerSettings(
+                    train=TrainTokenizerSettings(vocab_size=600)
+                )
+            },
             ["tokenizer.train.vocab_size"],
         ),
     ],
 )
-def test_a_setting_that_decides_a_byte_is_pinned(changes: dict[str, Any], keys: list[str]) -> None:
+def test_a_setting_that_decides_a_byte_is_pinned(
+    changes: dict[str, Any], keys: list[str]
+) -> None:
     held = published_with(settings())
     assert list(changed_pins(held, pinned_settings(settings(**changes)))) == keys
 
@@ -90,7 +104,9 @@ def test_what_decides_no_byte_is_free(changes: dict[str, Any]) -> None:
 def test_a_source_that_has_not_landed_is_free() -> None:
     held = published_with(settings(), landed=())
     assert not [key for key in held if key.startswith("sources[")]
-    assert changed_pins(held, pinned_settings(settings(sources=source(priority=9)))) == {}
+    assert (
+        changed_pins(held, pinned_settings(settings(sources=source(priority=9)))) == {}
+    )
 
 
 def test_a_retired_source_stays_pinned() -> None:
@@ -98,11 +114,16 @@ def test_a_retired_source_stays_pinned() -> None:
     books = SourceSettings(name="books", paths=("b",))
     without = settings(sources=(books,))
     later = pins_to_publish(
-        without, landed_sources={"wiki", "books"}, tokenizer_sha256="ab" * 32, published=held
+        without,
+        landed_sources={"wiki", "books"},
+        tokenizer_sha256="ab" * 32,
+        published=held,
     )
     assert changed_pins(later, pinned_settings(without)) == {}
     back = settings(sources=(dataclasses.replace(WIKI, priority=1), books))
-    assert list(changed_pins(later, pinned_settings(back))) == ["sources[wiki].priority"]
+    assert list(changed_pins(later, pinned_settings(back))) == [
+        "sources[wiki].priority"
+    ]
 
 
 def test_minhash_switched_on_after_publishing_without_is_a_change() -> None:
@@ -113,7 +134,11 @@ def test_minhash_switched_on_after_publishing_without_is_a_change() -> None:
 
 def test_a_setting_of_a_later_version_is_equal_to_its_default() -> None:
     held = published_with(settings())
-    del held["sharding.seed"], held["sources[wiki].strata"], held["cleaning.language_threshold"]
+    del (
+        held["sharding.seed"],
+        held["sources[wiki].strata"],
+        held["cleaning.language_threshold"],
+    )
     assert changed_pins(held, pinned_settings(settings())) == {}
     other = settings(sharding=ShardingSettings(seed=4))
     assert changed_pins(held, pinned_settings(other)) == {"sharding.seed": (0, 4)}
@@ -133,16 +158,24 @@ def test_a_tokenizer_file_is_pinned_by_its_bytes(tmp_path: Path) -> None:
         published={},
     )
     assert changed_pins(held, pinned_settings(by_path("b.json"))) == {}
-    assert list(changed_pins(held, pinned_settings(by_path("c.json")))) == ["tokenizer.sha256"]
+    assert list(changed_pins(held, pinned_settings(by_path("c.json")))) == [
+        "tokenizer.sha256"
+    ]
     assert changed_pins(held, pinned_settings(by_path("missing.json"))) == {}
-    assert "tokenizer.train.vocab_size" in changed_pins(held, pinned_settings(settings()))
+    assert "tokenizer.train.vocab_size" in changed_pins(
+        held, pinned_settings(settings())
+    )
 
 
 def test_source_names_with_dots_are_told_apart() -> None:
     both = settings(sources=(WIKI, dataclasses.replace(WIKI, name="wiki.format")))
     held = published_with(both, landed=("wiki", "wiki.format"))
-    changed = settings(sources=(dataclasses.replace(WIKI, name="wiki.format", priority=2),))
-    assert changed_pins(held, pinned_settings(changed)) == {"sources[wiki.format].priority": (0, 2)}
+    changed = settings(
+        sources=(dataclasses.replace(WIKI, name="wiki.format", priority=2),)
+    )
+    assert changed_pins(held, pinned_settings(changed)) == {
+        "sources[wiki.format].priority": (0, 2)
+    }
 
 
 def publish(root: Root, pins: dict[str, Any]) -> None:
@@ -182,7 +215,11 @@ def part(stage: str, name: str, **statistics: Any) -> PartEntry:
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
     made = Root(str(tmp_path))
-    commit(made, "clean", [part("clean", "wiki", **{"in": 1200}), part("clean", "b", **{"in": 7})])
+    commit(
+        made,
+        "clean",
+        [part("clean", "wiki", **{"in": 1200}), part("clean", "b", **{"in": 7})],
+    )
     commit(made, "unique", [part("unique", "wiki", **{"in": 1000})])
     commit(made, "tokens", [part("tokens", "wiki", **{"in": 900}, tokens=123_456)])
     return made
@@ -197,9 +234,13 @@ def test_an_equal_configuration_passes(root: Root) -> None:
     check_pins(root, settings(ordering=OrderingSettings(seed=5)))
 
 
-def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(root: Root) -> None:
+def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(
+    root: Root,
+) -> None:
     publish(root, published_with(settings()))
-    wanted = settings(sharding=ShardingSettings(max_tokens=300_000), sources=source(profile="web"))
+    wanted = settings(
+        sharding=ShardingSettings(max_tokens=300_000), sources=source(profile="web")
+    )
     with pytest.raises(PinnedRootError) as caught:
         check_pins(root, wanted)
     assert str(caught.value).splitlines() == [
@@ -222,10 +263,14 @@ def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(root: Root)
     assert isinstance(caught.value, ConfigurationError)
 
 
-def test_a_change_of_code_is_a_change_of_bytes(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_code_is_a_change_of_bytes(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publish(root, published_with(settings()))
     monkeypatch.setattr("assets.sources.tasks.CODE_VERSION", 99)
-    with pytest.raises(PinnedRootError, match=r"code\.documents: 99 \(published with 1\)"):
+    with pytest.raises(
+        PinnedRootError, match=r"code\.documents: 99 \(published with 1\)"
+    ):
         check_pins(root, settings())
 
 

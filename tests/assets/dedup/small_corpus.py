@@ -13,14 +13,9 @@ from assets.dedup.unique import materialize_unique, read_unique
 from assets.document import CLEAN, LEDGER, doc_ids
 from assets.manifest import FileSpan, Manifest, PartEntry, commit
 from assets.root import Root
-from assets.settings.schema import (
-    DedupSettings,
-    EngineSettings,
-    MinHashSettings,
-    Settings,
-    SourceSettings,
-    TokenizerSettings,
-)
+from assets.settings.dedup import DedupSettings, MinHashSettings
+from assets.settings.schema import EngineSettings, Settings, SourceSettings
+from assets.settings.tokens import TokenizerSettings
 from assets.sources.landing_log import (
     FileVersion,
     LandingEntry,
@@ -53,6 +48,8 @@ class SmallCorpus:
     minhash: MinHashSettings | None = field(default_factory=MinHashSettings)
     exact: bool = True
     processes: int = 1
+    language: str | None = None
+    """Of every text that lands."""
     rows_per_part: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -123,7 +120,7 @@ class SmallCorpus:
 
     def _part(self, source, generation, task, number, rows, versions) -> PartEntry:
         part = f"{task}-{number:03d}"
-        table = clean_table(source, part, rows)
+        table = clean_table(source, part, rows, self.language)
         kept = table["text"].null_count
         name = f"clean/{source}/{part}-0000000000000000.parquet"
         return PartEntry(
@@ -185,7 +182,10 @@ class SmallCorpus:
 
 
 def clean_table(
-    source: str, part: str, rows: list[tuple[FileVersion, int, str | None]]
+    source: str,
+    part: str,
+    rows: list[tuple[FileVersion, int, str | None]],
+    language: str | None = None,
 ) -> pa.Table:
     """Return clean rows of (file version, ordinal, text)."""
     content = [hashlib.sha256((text or "dropped").encode()).digest() for _, _, text in rows]
@@ -197,6 +197,7 @@ def clean_table(
             "row": row,
             "landed_path": version.path,
             "text": text,
+            "language": language,
             "content_hash": content[row],
             "num_bytes": len(text or ""),
             "text_hash": content[row],

@@ -11,6 +11,8 @@ from hypothesis import example, given, settings
 
 from assets.dedup.shingles import (
     ShingleSets,
+    are_unspaced,
+    character_shingles,
     shingle_hash,
     shingle_sets,
     shingles,
@@ -55,6 +57,32 @@ def test_the_kernel_equals_the_reference(texts, ngram):
     for index, text in enumerate(texts):
         expected = sorted({shingle_hash(shingle) for shingle in shingles(text, ngram)})
         assert sets[index].tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(TEXTS, st.booleans()), max_size=6), st.integers(1, 4), st.integers(1, 9))
+@example([("", True), ("日本語 abc", True), ("日本語 abc", False), ("ก็น้ำ", True)], 1, 2)
+def test_the_kernel_equals_the_reference_by_character(texts, ngram, character_ngram):
+    column = pa.array([text for text, _ in texts], pa.large_string())
+    flags = np.array([flag for _, flag in texts], bool)
+    sets = shingle_sets(column, ngram, by_character=flags, character_ngram=character_ngram)
+    for index, (text, flag) in enumerate(texts):
+        found = character_shingles(text, character_ngram) if flag else shingles(text, ngram)
+        assert sets[index].tolist() == sorted({shingle_hash(shingle) for shingle in found})
+
+
+def test_shingles_of_characters_pass_over_what_is_no_letter():
+    assert character_shingles("今天、天 气A", 3) == [
+        "今 天 天".encode(),
+        "天 天 气".encode(),
+        "天 气 a".encode(),
+    ]
+
+
+def test_languages_without_spaces():
+    languages = pa.array(["zh", "en", None, "th", "ja", "und", "lo", "km"])
+    expected = [True, False, False, True, True, False, True, True]
+    assert are_unspaced(languages).tolist() == expected
 
 
 @pytest.mark.parametrize("num_words", [90, 100, 101, 5000])

@@ -11,7 +11,7 @@ from assets.dedup.unique import materialize_unique, read_unique, withdrawn_docum
 from assets.document import UNIQUE, count_decisions
 from assets.errors import IntegrityError, LossLimitError
 from assets.manifest import Manifest
-from assets.settings.schema import MinHashSettings
+from assets.settings.dedup import MinHashSettings
 from assets.sources.landing_log import LandingLog, read_log
 from assets.stage import check_accounting
 from assets.storage.local import LocalStorage
@@ -261,6 +261,44 @@ def test_nothing_is_withdrawn_where_nothing_changed(corpus):
     (table,) = withdrawn_documents(corpus.root).values()
     assert table.num_rows == 0
     assert np.all([batch.num_rows == 0 for batch in table.to_batches()])
+
+
+CHINESE = (
+    "北京大学的研究人员昨天宣布、他们在四川省发现了一种新的恐龙化石。这种恐龙生活在大约一亿六千万年前、"
+    "身长超过二十米、是当时陆地上最大的动物之一。研究小组负责人表示、这一发现有助于了解恐龙的演化过程。"
+    "化石保存得非常完整、包括头骨、脊椎和四肢的大部分骨骼、将于明年春天在自然博物馆展出。"
+)
+
+
+def test_an_edited_chinese_copy_is_found(corpus):
+    corpus.language = "zh"
+    edited = CHINESE.replace("昨天", "今天").replace("、", ", ").replace("。", "!\n")
+    corpus.land({"wiki/a": [CHINESE, edited, CHINESE[:60]]})
+    corpus.run()
+    assert [row["rule"] for row in decisions(corpus).values()] == [None, "near_duplicate", None]
+    # As words it would be a few long ones, nearly all of them touched by the edits.
+    assert len(shingle_set(CHINESE)) < 20
+
+
+def test_shingles_of_characters_for_everything(corpus):
+    corpus.minhash = MinHashSettings(shingles="characters")
+    corpus.land({"wiki/a": [article(1), article(1, edits=1), article(2)]})
+    corpus.run()
+    assert [row["rule"] for row in decisions(corpus).values()] == [None, "near_duplicate", None]
+
+
+def test_bands_that_find_little_are_warned_of(corpus, caplog):
+    corpus.minhash = MinHashSettings(num_perm=16, bands=2)
+    corpus.land({"wiki/a": [article(1)]})
+    corpus.run()
+    assert "2 bands of 8 rows find an expected 0.471" in caplog.text
+
+
+def test_rows_that_do_not_fill_the_signature(corpus):
+    corpus.minhash = MinHashSettings(preset="optimum", num_perm=128)
+    corpus.land({"wiki/a": [article(1), article(1, edits=1), article(2)]})
+    corpus.run()
+    assert [row["rule"] for row in decisions(corpus).values()] == [None, "near_duplicate", None]
 
 
 class Killed(BaseException):
