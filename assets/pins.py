@@ -160,9 +160,7 @@ def check_pins(root: Root, settings: Settings) -> None:
     raise PinnedRootError("\n".join(lines))
 
 
-def changed_pins(
-    held: Mapping[str, Any], found: Mapping[str, Any]
-) -> dict[str, tuple[Any, Any]]:
+def changed_pins(held: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return {key: (held, found)} of every pin that a configuration would change.
 
     A source that has no pins is free. A key that only one side knows is compared with the default
@@ -194,9 +192,7 @@ def _default(key: str) -> Any:
     found = _SOURCE_KEY.match(key)
     if found is None:
         defaults = _flat("cleaning", CleaningSettings())
-        defaults |= _flat("dedup", DedupSettings()) | _flat(
-            "sharding", ShardingSettings()
-        )
+        defaults |= _flat("dedup", DedupSettings()) | _flat("sharding", ShardingSettings())
         return defaults.get(key, _ABSENT)
     plain = SourceSettings(name=found["name"], paths=("*",))
     return _flat(found[0], getattr(plain, found["field"])).get(key, _ABSENT)
@@ -262,9 +258,7 @@ def _cost(root: Root, changed: Iterable[str]) -> list[str]:
     lines = []
     for number, stage in enumerate(STAGES[first:], start=first):
         # Up to `clean` sources do not meet: only those whose settings changed are redone.
-        names = {
-            _source_of(key) for key in keys if STAGES.index(_stage_of(key)) <= number
-        }
+        names = {_source_of(key) for key in keys if STAGES.index(_stage_of(key)) <= number}
         named = stage in ("documents", "clean") and None not in names
         sources = sorted(filter(None, names)) if named else None
         # Shards are no parts: what is cut is what was tokenized.

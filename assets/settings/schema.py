@@ -210,9 +210,7 @@ class ShardingSettings:
 
     def __post_init__(self) -> None:
         refuse_later("layout", self.layout, accepted="raw")
-        require(
-            self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1"
-        )
+        require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
         require(
             0 <= self.min_tokens <= self.max_tokens,
             f"min_tokens: {self.min_tokens:,d} is outside [0, max_tokens {self.max_tokens:,d}]",
@@ -289,6 +287,4 @@ class Settings:
             if source.name == name:
                 return source
         known = ", ".join(source.name for source in self.sources)
-        raise ConfigurationError(
-            f"no source is named {name!r}; the configuration has {known}"
-        )
+        raise ConfigurationError(f"no source is named {name!r}; the configuration has {known}")

@@ -30,17 +30,11 @@ TRAINED = TokenizerSettings(train=TrainTokenizerSettings(vocab_size=500))
 
 
 def settings(**changes: Any) -> Settings:
-    return Settings(
-        **{"root": "r", "sources": (WIKI,), "tokenizer": TRAINED, **changes}
-    )
+    return Settings(**{"root": "r", "sources": (WIKI,), "tokenizer": TRAINED, **changes})
 
 
-def published_with(
-    base: Settings, *, landed: tuple[str, ...] = ("wiki",)
-) -> dict[str, Any]:
-    return pins_to_publish(
-        base, landed_sources=landed, tokenizer_sha256="ab" * 32, published={}
-    )
+def published_with(base: Settings, *, landed: tuple[str, ...] = ("wiki",)) -> dict[str, Any]:
+    return pins_to_publish(base, landed_sources=landed, tokenizer_sha256="ab" * 32, published={})
 
 
 def source(**changes: Any) -> tuple[SourceSettings, ...]:
@@ -65,18 +59,12 @@ def source(**changes: Any) -> tuple[SourceSettings, ...]:
         ({"sources": source(languages=("en", "de"))}, ["sources[wiki].languages"]),
         ({"sources": source(text_field="body")}, ["sources[wiki].text_field"]),
         (
-            {
-                "tokenizer": TokenizerSettings(
-                    train=TrainTokenizerSettings(vocab_size=600)
-                )
-            },
+            {"tokenizer": TokenizerSettings(train=TrainTokenizerSettings(vocab_size=600))},
             ["tokenizer.train.vocab_size"],
         ),
     ],
 )
-def test_a_setting_that_decides_a_byte_is_pinned(
-    changes: dict[str, Any], keys: list[str]
-) -> None:
+def test_a_setting_that_decides_a_byte_is_pinned(changes: dict[str, Any], keys: list[str]) -> None:
     held = published_with(settings())
     assert list(changed_pins(held, pinned_settings(settings(**changes)))) == keys
 
@@ -104,9 +92,7 @@ def test_what_decides_no_byte_is_free(changes: dict[str, Any]) -> None:
 def test_a_source_that_has_not_landed_is_free() -> None:
     held = published_with(settings(), landed=())
     assert not [key for key in held if key.startswith("sources[")]
-    assert (
-        changed_pins(held, pinned_settings(settings(sources=source(priority=9)))) == {}
-    )
+    assert changed_pins(held, pinned_settings(settings(sources=source(priority=9)))) == {}
 
 
 def test_a_retired_source_stays_pinned() -> None:
@@ -121,9 +107,7 @@ def test_a_retired_source_stays_pinned() -> None:
     )
     assert changed_pins(later, pinned_settings(without)) == {}
     back = settings(sources=(dataclasses.replace(WIKI, priority=1), books))
-    assert list(changed_pins(later, pinned_settings(back))) == [
-        "sources[wiki].priority"
-    ]
+    assert list(changed_pins(later, pinned_settings(back))) == ["sources[wiki].priority"]
 
 
 def test_minhash_switched_on_after_publishing_without_is_a_change() -> None:
@@ -158,24 +142,16 @@ def test_a_tokenizer_file_is_pinned_by_its_bytes(tmp_path: Path) -> None:
         published={},
     )
     assert changed_pins(held, pinned_settings(by_path("b.json"))) == {}
-    assert list(changed_pins(held, pinned_settings(by_path("c.json")))) == [
-        "tokenizer.sha256"
-    ]
+    assert list(changed_pins(held, pinned_settings(by_path("c.json")))) == ["tokenizer.sha256"]
     assert changed_pins(held, pinned_settings(by_path("missing.json"))) == {}
-    assert "tokenizer.train.vocab_size" in changed_pins(
-        held, pinned_settings(settings())
-    )
+    assert "tokenizer.train.vocab_size" in changed_pins(held, pinned_settings(settings()))
 
 
 def test_source_names_with_dots_are_told_apart() -> None:
     both = settings(sources=(WIKI, dataclasses.replace(WIKI, name="wiki.format")))
     held = published_with(both, landed=("wiki", "wiki.format"))
-    changed = settings(
-        sources=(dataclasses.replace(WIKI, name="wiki.format", priority=2),)
-    )
-    assert changed_pins(held, pinned_settings(changed)) == {
-        "sources[wiki.format].priority": (0, 2)
-    }
+    changed = settings(sources=(dataclasses.replace(WIKI, name="wiki.format", priority=2),))
+    assert changed_pins(held, pinned_settings(changed)) == {"sources[wiki.format].priority": (0, 2)}
 
 
 def publish(root: Root, pins: dict[str, Any]) -> None:
@@ -238,9 +214,7 @@ def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(
     root: Root,
 ) -> None:
     publish(root, published_with(settings()))
-    wanted = settings(
-        sharding=ShardingSettings(max_tokens=300_000), sources=source(profile="web")
-    )
+    wanted = settings(sharding=ShardingSettings(max_tokens=300_000), sources=source(profile="web"))
     with pytest.raises(PinnedRootError) as caught:
         check_pins(root, wanted)
     assert str(caught.value).splitlines() == [
@@ -263,14 +237,10 @@ def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(
     assert isinstance(caught.value, ConfigurationError)
 
 
-def test_a_change_of_code_is_a_change_of_bytes(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_code_is_a_change_of_bytes(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(root, published_with(settings()))
     monkeypatch.setattr("assets.sources.tasks.CODE_VERSION", 99)
-    with pytest.raises(
-        PinnedRootError, match=r"code\.documents: 99 \(published with 1\)"
-    ):
+    with pytest.raises(PinnedRootError, match=r"code\.documents: 99 \(published with 1\)"):
         check_pins(root, settings())
 
 

@@ -49,18 +49,14 @@ def story(seed: int, num_words: int = 120) -> str:
     """Return English-looking text that is the same for the same seed and unlike any other."""
     rng = np.random.default_rng(seed)
     words = rng.choice(_WORDS, size=num_words)
-    lines = [
-        " ".join(words[start : start + 12]) + "." for start in range(0, num_words, 12)
-    ]
+    lines = [" ".join(words[start : start + 12]) + "." for start in range(0, num_words, 12)]
     return "\n".join(lines)
 
 
 def write_jsonl(path: Path, texts: list[str]) -> None:
     """Write records as gzipped jsonl; the same content gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        json.dumps({"id": str(index), "text": text}) for index, text in enumerate(texts)
-    ]
+    lines = [json.dumps({"id": str(index), "text": text}) for index, text in enumerate(texts)]
     path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
 
 
@@ -73,9 +69,7 @@ def write_text(path: Path, text: str) -> None:
 def make_corpus(folder: Path) -> None:
     """Write the first generation: two files of stories, books with a near-duplicate, a bad line."""
     write_jsonl(folder / "stories/a.jsonl.gz", [story(seed) for seed in range(12)])
-    write_jsonl(
-        folder / "stories/b.jsonl.gz", [story(seed) for seed in (3, 20, 21, 22)]
-    )
+    write_jsonl(folder / "stories/b.jsonl.gz", [story(seed) for seed in (3, 20, 21, 22)])
     broken = folder / "stories/c.jsonl"
     lines = [json.dumps({"text": story(23)}), "{broken", json.dumps({"id": 1})]
     write_text(broken, "\n".join(lines) + "\n")
@@ -90,12 +84,8 @@ def make_settings(folder: Path, root: Path, *, processes: int = 1) -> Settings:
         root=str(root),
         base_dir=str(folder),
         sources=(
-            SourceSettings(
-                name="stories", paths=("stories/*",), profile="text", priority=1
-            ),
-            SourceSettings(
-                name="books", paths=("books/*.txt",), profile="none", licence="CC0-1.0"
-            ),
+            SourceSettings(name="stories", paths=("stories/*",), profile="text", priority=1),
+            SourceSettings(name="books", paths=("books/*.txt",), profile="none", licence="CC0-1.0"),
         ),
         cleaning=CleaningSettings(language_threshold=0.2),
         dedup=DedupSettings(),

@@ -128,9 +128,7 @@ def test_variables_are_replaced_and_a_missing_one_is_named(tmp_path, monkeypatch
     with pytest.raises(ConfigurationError, match="CORPUS_DIR is not set; export it"):
         load_settings(write(tmp_path, text))
     monkeypatch.setenv("CORPUS_DIR", "there")
-    assert load_settings(write(tmp_path, text)).sources[0].paths == (
-        "there/wiki/*.jsonl",
-    )
+    assert load_settings(write(tmp_path, text)).sources[0].paths == ("there/wiki/*.jsonl",)
 
 
 def test_sources_in_a_folder_of_their_own_are_added(tmp_path):
