@@ -57,12 +57,7 @@ _ABSENT = object()
 """Stands for a setting that the published data set did not have."""
 
 _SOURCE_KEY = re.compile(r"sources\[(?P<name>[^\]]*)\]\.(?P<field>\w+)")
-_SECTIONS = {
-    "cleaning": "clean",
-    "dedup": "unique",
-    "tokenizer": "tokens",
-    "sharding": "shards",
-}
+_SECTIONS = {"cleaning": "clean", "dedup": "unique", "tokenizer": "tokens", "sharding": "shards"}
 
 
 def pinned_settings(settings: Settings) -> dict[str, Any]:

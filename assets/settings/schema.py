@@ -134,10 +134,7 @@ class PageLimits:
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "max_depth", "max_nodes"):
-            require(
-                getattr(self, name) >= 1,
-                f"{name}: {getattr(self, name)} must be at least 1",
-            )
+            require(getattr(self, name) >= 1, f"{name}: {getattr(self, name)} must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

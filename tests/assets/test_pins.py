@@ -45,10 +45,7 @@ def source(**changes: Any) -> tuple[SourceSettings, ...]:
     ("changes", "keys"),
     [
         ({"sharding": ShardingSettings(max_tokens=300_000)}, ["sharding.max_tokens"]),
-        (
-            {"cleaning": CleaningSettings(language_threshold=0.5)},
-            ["cleaning.language_threshold"],
-        ),
+        ({"cleaning": CleaningSettings(language_threshold=0.5)}, ["cleaning.language_threshold"]),
         (
             {"dedup": DedupSettings(minhash=MinHashSettings(bands=16, threshold=0.7))},
             ["dedup.minhash.bands", "dedup.minhash.threshold"],
@@ -100,10 +97,7 @@ def test_a_retired_source_stays_pinned() -> None:
     books = SourceSettings(name="books", paths=("b",))
     without = settings(sources=(books,))
     later = pins_to_publish(
-        without,
-        landed_sources={"wiki", "books"},
-        tokenizer_sha256="ab" * 32,
-        published=held,
+        without, landed_sources={"wiki", "books"}, tokenizer_sha256="ab" * 32, published=held
     )
     assert changed_pins(later, pinned_settings(without)) == {}
     back = settings(sources=(dataclasses.replace(WIKI, priority=1), books))
@@ -118,11 +112,7 @@ def test_minhash_switched_on_after_publishing_without_is_a_change() -> None:
 
 def test_a_setting_of_a_later_version_is_equal_to_its_default() -> None:
     held = published_with(settings())
-    del (
-        held["sharding.seed"],
-        held["sources[wiki].strata"],
-        held["cleaning.language_threshold"],
-    )
+    del held["sharding.seed"], held["sources[wiki].strata"], held["cleaning.language_threshold"]
     assert changed_pins(held, pinned_settings(settings())) == {}
     other = settings(sharding=ShardingSettings(seed=4))
     assert changed_pins(held, pinned_settings(other)) == {"sharding.seed": (0, 4)}
@@ -191,11 +181,7 @@ def part(stage: str, name: str, **statistics: Any) -> PartEntry:
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
     made = Root(str(tmp_path))
-    commit(
-        made,
-        "clean",
-        [part("clean", "wiki", **{"in": 1200}), part("clean", "b", **{"in": 7})],
-    )
+    commit(made, "clean", [part("clean", "wiki", **{"in": 1200}), part("clean", "b", **{"in": 7})])
     commit(made, "unique", [part("unique", "wiki", **{"in": 1000})])
     commit(made, "tokens", [part("tokens", "wiki", **{"in": 900}, tokens=123_456)])
     return made
@@ -210,9 +196,7 @@ def test_an_equal_configuration_passes(root: Root) -> None:
     check_pins(root, settings(ordering=OrderingSettings(seed=5)))
 
 
-def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(
-    root: Root,
-) -> None:
+def test_a_refusal_says_what_is_asked_what_it_costs_and_what_to_type(root: Root) -> None:
     publish(root, published_with(settings()))
     wanted = settings(sharding=ShardingSettings(max_tokens=300_000), sources=source(profile="web"))
     with pytest.raises(PinnedRootError) as caught:

@@ -24,11 +24,7 @@ from assets.settings.schema import (
     Settings,
     SourceSettings,
 )
-from assets.settings.tokens import (
-    ShardingSettings,
-    TokenizerSettings,
-    TrainTokenizerSettings,
-)
+from assets.settings.tokens import ShardingSettings, TokenizerSettings, TrainTokenizerSettings
 from assets.sharding.shards import materialize_shards
 from assets.sources.documents import materialize_documents
 from assets.sources.landing import land

@@ -41,46 +41,19 @@ def test_root_override_is_relative_to_the_working_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            MINIMAL + "orderng: {}\n",
-            r"config.yaml: unknown key 'orderng'; did you mean 'ordering'",
-        ),
-        (
-            MINIMAL.replace("root: data", ""),
-            r"the key 'root' is missing and has no default",
-        ),
-        (
-            MINIMAL.replace("name: wiki", "nam: wiki"),
-            r"sources\[0\]: unknown key 'nam'; did you",
-        ),
-        (
-            MINIMAL.replace("name: wiki", "name: ../x"),
-            r"sources\[0\]: name: '../x' must match",
-        ),
-        (
-            MINIMAL + "ordering: {seed: true}\n",
-            r"ordering.seed: expected int, found bool True",
-        ),
-        (
-            MINIMAL + "ordering: {seed: x}\n",
-            r"ordering.seed: expected int, found str 'x'",
-        ),
-        (
-            MINIMAL + "ordering: 3\n",
-            r"config.yaml: ordering: expected a mapping, found int 3",
-        ),
+        (MINIMAL + "orderng: {}\n", r"config.yaml: unknown key 'orderng'; did you mean 'ordering'"),
+        (MINIMAL.replace("root: data", ""), r"the key 'root' is missing and has no default"),
+        (MINIMAL.replace("name: wiki", "nam: wiki"), r"sources\[0\]: unknown key 'nam'; did you"),
+        (MINIMAL.replace("name: wiki", "name: ../x"), r"sources\[0\]: name: '../x' must match"),
+        (MINIMAL + "ordering: {seed: true}\n", r"ordering.seed: expected int, found bool True"),
+        (MINIMAL + "ordering: {seed: x}\n", r"ordering.seed: expected int, found str 'x'"),
+        (MINIMAL + "ordering: 3\n", r"config.yaml: ordering: expected a mapping, found int 3"),
         (MINIMAL + "root: twice\n", r"the key 'root' appears twice"),
         ("[1, 2]", r"expected a mapping at the top"),
         ("a: [", r"is not valid YAML"),
         (MINIMAL + "base_dir: /\n", r"unknown key 'base_dir'"),
-        (
-            MINIMAL.replace("{train: {vocab_size: 300}}", "{}"),
-            r"exactly one of `path` and `train`",
-        ),
-        (
-            MINIMAL + "dedup: {minhash: {bands: 15}}\n",
-            r"nearest number that does is 14",
-        ),
+        (MINIMAL.replace("{train: {vocab_size: 300}}", "{}"), r"exactly one of `path` and `train`"),
+        (MINIMAL + "dedup: {minhash: {bands: 15}}\n", r"nearest number that does is 14"),
         (MINIMAL + "dedup: {minhash: {threshold: 0.0}}\n", r"outside \(0, 1\]"),
     ],
 )
