@@ -8,7 +8,7 @@ into one array, in the files' own dtype, and widened once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from olmo_loader.byte_range import ByteRanges, FilePool
 from olmo_loader.document_lengths import DocumentLengths, lengths_from_starts
 from olmo_loader.document_search import DocumentSearch
 from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.first_touch import FirstTouch, Read
 from olmo_loader.overriding import override
 from olmo_loader.shard_files import DOCS_SUFFIX, sidecar_name
 from olmo_loader.token_files import check_first_ids
@@ -47,6 +48,8 @@ class InstanceFiles:
     """What stands in masked spans."""
     described: bool = False
     """True when dtype and sizes come from a plan or headers; then no guess is needed."""
+    checksums: bool = False
+    """True when a ``.crc`` beside each file is to be held against every block first touched."""
 
 
 @dataclass(slots=True)
@@ -117,6 +120,10 @@ class InstanceReader:
         self._names = [str(path) for path in files.paths]
         self._checked = bytearray(0 if files.described else len(files.paths))
         self._mine = threading.local()
+        self._touch: FirstTouch | None = None
+        if files.checksums:
+            sizes = files.num_tokens * files.dtype.itemsize
+            self._touch = FirstTouch(self.ranges, self._names, sizes)
         self._search: DocumentSearch | None = None
         if files.num_docs is not None:
             names = [sidecar_name(name, DOCS_SUFFIX) for name in self._names]
@@ -176,16 +183,39 @@ class InstanceReader:
         return rows
 
     def _read_ids(self, files: list[int], starts: list[int], rows: _Rows) -> NDArray[Any]:
-        names, item = self._names, self.files.dtype.itemsize
+        item = self.files.dtype.itemsize
         if not self.files.described:
             self._check_first_ids(files)
-        self.ranges.read_many(
+        self.fill(
             [
-                (names[file], start * item, view)
+                (file, start * item, view)
                 for file, start, view in zip(files, starts, rows.views, strict=True)
             ]
         )
         return rows.table
+
+    def fill(self, reads: list[Read]) -> None:
+        """Fill buffers with bytes of the files of ids, given by number and offset.
+
+        Raises:
+            IntegrityError: a block that nobody has read before is damaged.
+            ShortReadError, MissingFileError, ReadError: see `ByteRanges`.
+        """
+        if self._touch is not None:
+            reads, new = self._touch.split(reads)
+            if new:
+                self._touch.read(new)
+        names = self._names
+        self.ranges.read_many([(names[file], offset, buffer) for file, offset, buffer in reads])
+
+    def check_all(self, report: Callable[[str], None] = lambda _: None) -> None:
+        """Hold every block of every file against its CRC now; ``report`` gets each file's name.
+
+        Raises:
+            IntegrityError: see `fill`.
+        """
+        if self._touch is not None:
+            self._touch.check_all(report)
 
     def _check_first_ids(self, files: list[int]) -> None:
         for file in files:
