@@ -7,13 +7,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from olmo_loader.errors import LoaderError
+import numpy as np
+from numpy.typing import NDArray
+
+from olmo_loader.errors import ConfigurationError, LoaderError
 from olmo_loader.published import PublishedDataset, open_published
+from olmo_loader.run_folder import read_state
+from olmo_loader.state import LoaderState
+from olmo_loader.tools.audit import audit_run
 from olmo_loader.tools.decode import open_decoder, printable
-from olmo_loader.tools.step import InstanceReport, describe_step, of_rank, step_positions
+from olmo_loader.tools.step import (
+    InstanceReport,
+    describe_step,
+    of_rank,
+    state_positions,
+    step_positions,
+)
 from olmo_loader.tools.summary import summarize
 from olmo_loader.verify import verify_dataset
 
@@ -23,15 +36,20 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     inspect = commands.add_parser("inspect", help="what one training step reads")
     inspect.add_argument("dataset", type=Path, help="folder of a published data set")
-    inspect.add_argument("--step", type=int, required=True, help="from 0 in its epoch")
-    inspect.add_argument("--global-batch-size", type=int, required=True, help="instances")
+    which = inspect.add_mutually_exclusive_group(required=True)
+    which.add_argument("--state", type=Path, help="file of a state: the batch it describes")
+    which.add_argument("--step", type=int, help="from 0 in its epoch")
+    inspect.add_argument("--global-batch-size", type=int, help="instances; needed with --step")
     inspect.add_argument("--epoch", type=int, default=0)
     inspect.add_argument("--plan", help="id of a plan; the current one by default")
-    inspect.add_argument("--world-size", type=int, default=1, help="number of ranks")
+    inspect.add_argument("--world-size", type=int, help="number of ranks")
     inspect.add_argument("--rank", type=int, help="only what this rank reads")
     inspect.add_argument("--text", action="store_true", help="decode (needs tokenizers)")
     verify = commands.add_parser("verify", help="check every byte and name every fault")
     verify.add_argument("dataset", type=Path)
+    verify.add_argument(
+        "--audit", type=Path, help="compare a run's logs (WORK_DIR/audit/RUN) with their plans"
+    )
     verify.add_argument("--quiet", action="store_true", help="no progress on stderr")
     stats = commands.add_parser("stats", help="what the data set holds, per source")
     stats.add_argument("dataset", type=Path)
@@ -52,27 +70,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def run_inspect(options: argparse.Namespace) -> int:
-    """Print the instances of a step and the documents in them."""
-    data = open_published(options.dataset, options.plan)
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """What `inspect` was asked for."""
+
+    data: PublishedDataset
+    title: str
+    world_size: int
+    begin: int
+    index: NDArray[np.int64]
+
+
+def _find_step(options: argparse.Namespace) -> _Step:
+    if options.state is not None:
+        state = LoaderState.from_json(read_state(options.state))
+        data = open_published(options.dataset, state.plan)
+        begin, index = state_positions(data, state)
+        world = options.world_size or state.world_size or 1
+        title = f"epoch {state.epoch}, the batch after which {state.steps} steps were done"
+        return _Step(data=data, title=title, world_size=world, begin=begin, index=index)
+    if options.global_batch_size is None:
+        raise ConfigurationError("--step needs --global-batch-size")
+    data, world = open_published(options.dataset, options.plan), options.world_size or 1
     begin, index = step_positions(
         data,
         step=options.step,
         global_batch_size=options.global_batch_size,
         epoch=options.epoch,
-        world_size=options.world_size,
+        world_size=world,
     )
-    reports = list(describe_step(data, begin, index, world_size=options.world_size))
+    title = f"epoch {options.epoch}, step {options.step}"
+    return _Step(data=data, title=title, world_size=world, begin=begin, index=index)
+
+
+def run_inspect(options: argparse.Namespace) -> int:
+    """Print the instances of a step and the documents in them."""
+    step = _find_step(options)
+    data = step.data
+    reports = list(describe_step(data, step.begin, step.index, world_size=step.world_size))
     if options.rank is not None:
-        reports = of_rank(reports, options.rank, options.world_size)
+        reports = of_rank(reports, options.rank, step.world_size)
     _write(
-        f"plan {data.plan.plan_id}, epoch {options.epoch}, step {options.step}: "
+        f"plan {data.plan.plan_id}, {step.title}: "
         f"{len(reports)} instances of {data.plan.sequence_length} tokens"
     )
     decode = open_decoder(data) if options.text else None
     for report in reports:
         _write_instance(report)
-        ids = data.reader.read(index[[report.position - begin]]).ids[0] if decode else None
+        chosen = step.index[[report.position - step.begin]]
+        ids = data.reader.read(chosen).ids[0] if decode else None
         for document in report.documents:
             mark = " (continued)" if document.continued else ""
             _write(f"    {document.doc_id}  {document.start}..{document.end}{mark}")
@@ -97,12 +143,24 @@ def run_verify(options: argparse.Namespace) -> int:
         if not options.quiet:
             sys.stderr.write(f"{line}\n")
 
-    faults = 0
-    for fault in verify_dataset(options.dataset, report):
-        faults += 1
+    if options.audit is not None:
+        audit = audit_run(options.dataset, options.audit)
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(audit.lines.items()))
+        report(
+            f"{audit.steps} steps of {audit.ranks} ranks in {audit.attempts} attempts; "
+            f"lines: {counts or 'none'}"
+        )
+        return _write_faults(audit.faults)
+    return _write_faults(verify_dataset(options.dataset, report))
+
+
+def _write_faults(faults: Iterable[str]) -> int:
+    number = 0
+    for fault in faults:
+        number += 1
         _write(fault)
-    _write(f"{faults} faults" if faults else "no fault found")
-    return 1 if faults else 0
+    _write(f"{number} faults" if number else "no fault found")
+    return 1 if number else 0
 
 
 def run_stats(options: argparse.Namespace) -> int:

@@ -3,10 +3,10 @@
 ``work_dir/audit/<run>/attempt<A>-rank<R>.tsv``. The first line is the attempt's header as sealed
 JSON (plan, sizes, where it began); then one line per batch handed out, written at once::
 
-    step <tab> epoch <tab> begin <tab> instance <tab> instance ...
+    step <tab> epoch <tab> begin <tab> end <tab> instance <tab> instance ...
 
-``step`` counts from 1 through the whole run, ``begin`` is the position in the order where the
-global batch begins, and the instances are this rank's. Every start and every `load_state_dict`
+``step`` counts from 1 through the whole run, ``begin`` and ``end`` are the positions of the global
+batch in the epoch's order, and the instances are this rank's. Every start and every `load_state_dict`
 begins a new attempt, so nothing that was written is ever changed. A line without its newline is one
 that a crash cut; it does not count.
 
@@ -21,7 +21,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,17 @@ _NAME = re.compile(r"attempt(\d+)-rank(\d+)\.tsv")
 def audit_folder(work_dir: Path, run: str = DEFAULT_RUN) -> Path:
     """Return the folder of a run's audit logs."""
     return work_dir / AUDIT_FOLDER / check_run_name(run)
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """One batch of one rank."""
+
+    step: int
+    epoch: int
+    begin: int
+    end: int
+    instances: tuple[int, ...]
 
 
 class AuditWriter:
@@ -62,9 +73,11 @@ class AuditWriter:
         record = seal({**start, "rank": rank, "attempt": attempt})
         os.write(self._descriptor, canonical_json(record))
 
-    def append(self, step: int, epoch: int, begin: int, instances: Iterable[int]) -> None:
+    def append(self, line: AuditLine) -> None:
         """Write one line with one call, so that a killed process leaves whole lines."""
-        numbers = "\t".join(map(str, (step, epoch, begin, *instances)))
+        numbers = "\t".join(
+            map(str, (line.step, line.epoch, line.begin, line.end, *line.instances))
+        )
         os.write(self._descriptor, f"{numbers}\n".encode())
 
     def close(self) -> None:
@@ -77,16 +90,6 @@ class AuditWriter:
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:
             os.close(self._descriptor)
-
-
-@dataclass(frozen=True)
-class AuditLine:
-    """One batch of one rank."""
-
-    step: int
-    epoch: int
-    begin: int
-    instances: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,7 @@ def _read_attempt(folder: Path, number: int, rank: int) -> Attempt:
 
 def _parse(line: bytes, where: str) -> AuditLine:
     try:
-        step, epoch, begin, *instances = (int(number) for number in line.split(b"\t"))
+        step, epoch, begin, end, *instances = (int(number) for number in line.split(b"\t"))
     except ValueError as error:
         raise IntegrityError(f"{where}: no audit line ({error})") from error
-    return AuditLine(step, epoch, begin, tuple(instances))
+    return AuditLine(step, epoch, begin, end, tuple(instances))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from olmo_loader.audit_log import AuditWriter, audit_folder
+from olmo_loader.audit_log import AuditLine, AuditWriter, audit_folder
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.run_folder import DEFAULT_RUN, StateFolder, remember_files
 from olmo_loader.state import LoaderState
@@ -71,7 +71,8 @@ class RunRecorder:
     def batch(self, state: LoaderState, instances: Sequence[int]) -> None:
         """Note a batch that is being handed out; ``state`` is the one after it."""
         if self._audit is not None:
-            self._audit.append(state.steps, state.epoch, state.last_begin, instances)
+            place = (state.epoch, state.last_begin, state.instances)
+            self._audit.append(AuditLine(state.steps, *place, tuple(instances)))
         every = self._records.save_state_every
         if every is not None and self._rank == 0 and state.steps % every == 0:
             assert self._states is not None

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.errors import ConfigurationError
+from olmo_loader.errors import ConfigurationError, StateError
 from olmo_loader.global_indices import order_at, padded_size
 from olmo_loader.published import PublishedDataset
 from olmo_loader.slicing import batch_bounds, count_batches, rank_slice
+from olmo_loader.state import LoaderState
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def step_positions(
         ConfigurationError: the epoch has no such step.
     """
     plan = data.plan
-    total = padded_size(plan.num_instances, world_size, drop_last=False)
+    total = padded_size(plan.num_positions, world_size, drop_last=False)
     steps = count_batches(total, 0, global_batch_size, drop_last=False)
     if not 0 <= step < steps:
         raise ConfigurationError(
@@ -74,6 +75,20 @@ def step_positions(
         )
     begin, end = batch_bounds(total, 0, global_batch_size, step)
     return begin, order_at(plan.build_order(epoch), begin, end)
+
+
+def state_positions(data: PublishedDataset, state: LoaderState) -> tuple[int, NDArray[np.int64]]:
+    """Return first position and instances of the batch that a state was taken after.
+
+    Raises:
+        StateError: the state is of another plan, or was taken before the first batch.
+    """
+    if state.fingerprint != data.plan.fingerprint:
+        raise StateError(f"the state is of plan {state.plan}, this is {data.plan.plan_id}")
+    if not state.last_begin < state.instances:
+        raise StateError("the state was taken before a first batch: there is nothing to show")
+    order = data.plan.build_order(state.epoch)
+    return state.last_begin, order_at(order, state.last_begin, state.instances)
 
 
 def describe_step(
