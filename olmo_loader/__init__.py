@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from olmo_loader.collator import DataCollator, PaddingDirection
     from olmo_loader.instance_filter import InstanceFilterConfig
     from olmo_loader.iterable_dataset import IterableDataset
-    from olmo_loader.loader import build_train_dataloader
+    from olmo_loader.loader import build_eval_dataloader, build_train_dataloader
     from olmo_loader.memmap_dataset import MemMapDataset
 
 _MODULES = {
@@ -39,6 +39,7 @@ _MODULES = {
     "IterableDataset": "olmo_loader.iterable_dataset",
     "MemMapDataset": "olmo_loader.memmap_dataset",
     "PaddingDirection": "olmo_loader.collator",
+    "build_eval_dataloader": "olmo_loader.loader",
     "build_train_dataloader": "olmo_loader.loader",
 }
 
@@ -48,6 +49,7 @@ __all__ = [
     "IterableDataset",
     "MemMapDataset",
     "PaddingDirection",
+    "build_eval_dataloader",
     "build_train_dataloader",
 ]
 

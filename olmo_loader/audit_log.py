@@ -6,9 +6,9 @@ JSON (plan, sizes, where it began); then one line per batch handed out, written 
     step <tab> epoch <tab> begin <tab> end <tab> instance <tab> instance ...
 
 ``step`` counts from 1 through the whole run, ``begin`` and ``end`` are the positions of the global
-batch in the epoch's order, and the instances are this rank's. Every start and every `load_state_dict`
-begins a new attempt, so nothing that was written is ever changed. A line without its newline is one
-that a crash cut; it does not count.
+batch in the epoch's order, and the instances are this rank's. Every start and every
+`load_state_dict` begins a new attempt, so nothing that was written is ever changed. A line without
+its newline is one that a crash cut; it does not count.
 
 Of two attempts that cover a step the last one counts, because its weights were kept; the earlier
 line is ``replayed``. Lines of an attempt behind the step where a later one began, which that one

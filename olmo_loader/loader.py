@@ -9,12 +9,20 @@ from typing import Any
 
 from olmo_loader import distributed
 from olmo_loader.errors import BatchShapeError, ConfigurationError
+from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.order_file import guard_work_dir
 from olmo_loader.run_folder import DEFAULT_RUN
 from olmo_loader.run_records import Records
 from olmo_loader.train_loader import Shape, TrainLoader
-from olmo_loader.training_data import DatasetOrPaths, TrainingData, open_files, open_plan
+from olmo_loader.training_data import (
+    DatasetOrPaths,
+    TrainingData,
+    open_evaluation,
+    open_files,
+    open_labelled,
+    open_plan,
+)
 
 DEFAULT_THREADS = 2
 DEFAULT_PREFETCH = 4
@@ -152,3 +160,100 @@ def _open(
     if plan is not None:
         raise ConfigurationError("plain files have no plan: give the folder of a data set")
     return open_files(dataset_or_paths, **details)
+
+
+def build_eval_dataloader(
+    dataset_or_paths: DatasetOrPaths,
+    *,
+    batch_size: int,
+    split: str | None = None,
+    plan: str | None = None,
+    sequence_length: int | None = None,
+    dtype: Any = None,
+    shuffle: bool = True,
+    seed: int = 0,
+    drop_last: bool = False,
+    world_size: int | None = None,
+    rank: int | None = None,
+    doc_boundaries: str | None = None,
+    generate_doc_lengths: bool = False,
+    generate_attention_mask: bool = False,
+    eos_token_id: int | None = None,
+    pad_token_id: int | None = None,
+    label_mask_paths: Sequence[str | Path] | None = None,
+    instance_filter_config: InstanceFilterConfig | None = None,
+    num_threads: int = DEFAULT_THREADS,
+    prefetch_batches: int = DEFAULT_PREFETCH,
+) -> EvalLoader:
+    """Return one rank's loader for evaluation, in the order of OLMo's (``DistributedSampler``).
+
+    Batches have ``metadata``: ``{"path", "label"}`` of the shard, the label being the source, for a
+    published data set; for plain files ``{"path"}`` of a list, ``{"label"}`` of a mapping. Group
+    the loss by it: ``examples/train_tiny.py`` does.
+
+    Args:
+        dataset_or_paths: folder of a published data set, of which the held-out shards are read and
+            never a training shard, or plain files as in `build_train_dataloader`.
+        batch_size: instances per batch of this rank.
+        split: name of a held-out split; None reads all of them.
+        plan: whose snapshot of the index counts; None means the current plan.
+        sequence_length: tokens per instance; None means the plan's.
+        dtype: of plain files, uint16 by default.
+        shuffle: False keeps the order of the files.
+        seed: of the permutation, which is torch's and not that of training.
+        drop_last: cut to a multiple of the ranks; ``batch_size`` is then at most what a rank has.
+        world_size: number of ranks, by default torch.distributed's, or torchrun's environment.
+        rank: this one's number, likewise.
+        doc_boundaries: see `build_train_dataloader`; so are the remaining ones.
+        generate_doc_lengths: batches get ``doc_lens`` and ``max_doc_lens``.
+        generate_attention_mask: batches get ``attention_mask``.
+        eos_token_id: of plain files.
+        pad_token_id: of plain files.
+        label_mask_paths: of plain files.
+        instance_filter_config: batches get ``instance_mask``.
+        num_threads: threads that read ahead.
+        prefetch_batches: batches ready or in work ahead.
+
+    Raises:
+        ConfigurationError: no held-out split, no instance, arguments that contradict each other.
+        IntegrityError: the data set is damaged.
+    """
+    options: dict[str, Any] = {
+        "generate_doc_lengths": generate_doc_lengths,
+        "generate_attention_mask": generate_attention_mask,
+        "include_instance_metadata": True,
+        "instance_filter_config": instance_filter_config,
+    }
+    fixed = {
+        "sequence_length": sequence_length,
+        "dtype": dtype,
+        "eos_token_id": eos_token_id,
+        "pad_token_id": pad_token_id,
+        "label_mask_paths": label_mask_paths,
+    }
+    if isinstance(dataset_or_paths, str | Path):
+        dataset = open_evaluation(
+            dataset_or_paths,
+            plan,
+            split,
+            doc_boundaries=doc_boundaries,
+            fixed=fixed,
+            options=options,
+        )
+    elif plan is not None or split is not None:
+        raise ConfigurationError("plain files have no plan and no split: give a data set's folder")
+    else:
+        dataset, _ = open_labelled(
+            dataset_or_paths, doc_boundaries=doc_boundaries, fixed=fixed, options=options
+        )
+    return EvalLoader(
+        dataset,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        drop_last=drop_last,
+        world_size=distributed.world_size() if world_size is None else world_size,
+        rank=distributed.global_rank() if rank is None else rank,
+        num_threads=num_threads,
+        prefetch_batches=prefetch_batches,
+    )

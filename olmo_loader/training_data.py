@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.global_indices import PERMUTATION, Order, build_order, order_dtype
+from olmo_loader.held_out import open_held_out
 from olmo_loader.lineage import shared_prefix
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.order_file import shared_order
@@ -156,6 +157,37 @@ def open_plan(
     )
 
 
+def open_evaluation(
+    folder: str | Path,
+    plan_id: str | None,
+    split: str | None,
+    *,
+    doc_boundaries: str | None,
+    fixed: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> MemMapDataset:
+    """Open the held-out shards of a published data set; see `olmo_loader.held_out`.
+
+    Raises:
+        ConfigurationError: ``fixed`` names more than a sequence length: the shards say the rest.
+    """
+    given = [name for name in fixed if name != "sequence_length" and fixed[name] is not None]
+    if given:
+        raise ConfigurationError(f"the data set says {', '.join(given)}: leave it out")
+    held = open_held_out(folder, plan_id, split=split, sequence_length=fixed["sequence_length"])
+    return MemMapDataset(
+        *held.reader.files.paths,
+        chunk_size=held.reader.files.sequence_length,
+        memmap_dtype=held.reader.files.dtype,
+        metadata=[{"path": item["shard"], "label": item["source"]} for item in held.shards],
+        eos_token_id=held.file.tokenizer["eos_token_id"],
+        pad_token_id=held.file.tokenizer["pad_token_id"],
+        doc_boundaries=doc_boundaries or "stored",
+        reader=held.reader,
+        **options,
+    )
+
+
 def open_files(
     paths: Sequence[str | Path] | Mapping[str, Sequence[str | Path]],
     *,
@@ -171,6 +203,30 @@ def open_files(
         fixed: see `open_plan`; here they decide, ``sequence_length`` must be given.
         options: passed on to `MemMapDataset`.
     """
+    dataset, labels = open_labelled(
+        paths, doc_boundaries=doc_boundaries, fixed=fixed, options=options
+    )
+    sources = tuple(sorted(set(labels)))
+    return TrainingData(
+        dataset=dataset,
+        fingerprint=dataset.fingerprint,
+        plan=None,
+        takedown=0,
+        seed=fixed["seed"] or 0,
+        shuffle=fixed["shuffle"] is not False,
+        sources=sources,
+        source_of_file=np.array([sources.index(label) for label in labels], np.int64),
+    )
+
+
+def open_labelled(
+    paths: Sequence[str | Path] | Mapping[str, Sequence[str | Path]],
+    *,
+    doc_boundaries: str | None,
+    fixed: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> tuple[MemMapDataset, list[str]]:
+    """Open plain files; return them as a data set, and each file's label ("" in a list)."""
     if fixed["sequence_length"] is None:
         raise ConfigurationError("plain files need sequence_length: nothing in them says it")
     if isinstance(paths, Mapping):
@@ -192,14 +248,4 @@ def open_files(
         doc_boundaries=doc_boundaries or "eos",
         **options,
     )
-    sources = tuple(sorted(set(labels)))
-    return TrainingData(
-        dataset=dataset,
-        fingerprint=dataset.fingerprint,
-        plan=None,
-        takedown=0,
-        seed=fixed["seed"] or 0,
-        shuffle=fixed["shuffle"] is not False,
-        sources=sources,
-        source_of_file=np.array([sources.index(label) for label in labels], np.int64),
-    )
+    return dataset, labels

@@ -74,16 +74,20 @@ class SmallDataset:
         (folder / "tokenizer").mkdir(parents=True)
         (folder / TOKENIZER_PATH).write_bytes(TOKENIZER)
 
-    def add_shard(self, source: str, seed: int, count: int, generation: int = 1) -> dict[str, Any]:
+    def add_shard(
+        self, source: str, seed: int, count: int, generation: int = 1, split: str = "train"
+    ) -> dict[str, Any]:
         documents = make_documents(seed, count)
         number = sum(record["source"] == source for record in self.records)
         fingerprint = hashlib.sha256(f"{source}{seed}{count}".encode()).hexdigest()
         shard = shard_name(source, number, fingerprint)
         path = self.folder / shard
-        with writer(path.parent, path.stem, source=source, generation=generation) as out:
+        with writer(
+            path.parent, path.stem, source=source, generation=generation, split=split
+        ) as out:
             append_documents(out, seed, documents)
-        start = self._ends.get(source, 0)
-        self._ends[source] = start + count
+        start = self._ends.get(f"{source}/{split}", 0)
+        self._ends[f"{source}/{split}"] = start + count
         data = add_record(
             out.header,
             seq=len(self.index) + FIRST_SEQ,

@@ -29,7 +29,7 @@ def small(tmp_path_factory) -> SmallDataset:
 
 
 def make(small: SmallDataset, work_dir: Path, **options: Any):
-    defaults = {"global_batch_size": 8, "num_threads": 0, "work_dir": work_dir}
+    defaults: dict[str, Any] = {"global_batch_size": 8, "num_threads": 0, "work_dir": work_dir}
     return build_train_dataloader(small.folder, **defaults | options)
 
 
@@ -159,7 +159,7 @@ def test_a_line_that_a_crash_cut_does_not_count(small, tmp_path):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda f: f[:4] + [str(int(f[4]) ^ 1)] + f[5:], "step 3 read "),
+        (lambda f: [*f[:4], str(int(f[4]) ^ 1), *f[5:]], "step 3 read "),
         (lambda f: f[:-1], "step 3 read "),
         (lambda f: [f[0], "1", *f[2:]], "step 3 read "),
         (lambda f: [*f[:2], "24", "32", *f[4:]], "step 3 read "),

@@ -68,7 +68,7 @@ def test_public_names_are_there(name: str):
 def test_the_public_surface_is_pinned():
     assert sorted(olmo_loader.__all__) == [
         *("DataCollator", "InstanceFilterConfig", "IterableDataset", "MemMapDataset"),
-        *("PaddingDirection", "build_train_dataloader"),
+        *("PaddingDirection", "build_eval_dataloader", "build_train_dataloader"),
     ]
     with pytest.raises(AttributeError, match="nonsense"):
         olmo_loader.nonsense  # noqa: B018
