@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +35,12 @@ class ByteRanges(Protocol):
     @property
     def is_local(self) -> bool:
         """True when asking for a size costs next to nothing."""
+
+    def expect(self, sizes: Mapping[str, int]) -> None:
+        """Note the size each file must have, where a read can notice another one."""
+
+    def forget(self, name: str, offset: int, length: int) -> None:
+        """Drop whatever is kept of a range: its content was rejected."""
 
     def size(self, name: str) -> int:
         """Return a file's bytes; `MissingFileError` when there is none."""
@@ -93,6 +99,12 @@ class FilePool:
         self._files: dict[str, _OpenFile] = {}
         self._lock = threading.Lock()
         _POOLS.add(self)
+
+    def expect(self, sizes: Mapping[str, int]) -> None:
+        """Nothing to do: whoever opens local files asks for their sizes."""
+
+    def forget(self, name: str, offset: int, length: int) -> None:
+        """Nothing is kept."""
 
     def size(self, name: str) -> int:
         """See `ByteRanges`."""

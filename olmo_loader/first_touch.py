@@ -68,6 +68,17 @@ class FirstTouch:
         """
         if not reads:
             return
+        try:
+            self._read_checked(reads)
+        except IntegrityError:
+            if self._ranges.is_local:
+                raise
+            # A transfer may have gone wrong, or a cached block: fetch it once more.
+            for file, offset, buffer in reads:
+                self._ranges.forget(self._names[file], offset, len(buffer))
+            self._read_checked(reads)
+
+    def _read_checked(self, reads: list[Read]) -> None:
         spans = [self._span(read) for read in reads]
         places = np.cumsum([0, *(end - begin for begin, end in spans)]).tolist()
         data = bytearray(places[-1])
