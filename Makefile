@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export DAGSTER_DISABLE_TELEMETRY := yes
 
-.PHONY: run ui test check format lint types contracts spelling clean bench
+.PHONY: run ui test check format lint types contracts spelling clean bench interop bench-loader
 
 ## run: install what is needed (no torch) and make the demo data set, end to end
 run: $(VENV)/.platform
@@ -38,6 +38,33 @@ format: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/stages.py
 	$(BIN)/python benchmarks/loader.py
+
+## interop: OLMo's and OLMo-core's own code read our shards and orders; any difference fails
+INTEROP := tmp/interop
+interop: $(VENV)/.test .venv-interop/.installed .venv-interop-core/.installed
+	rm -rf $(INTEROP)
+	$(BIN)/python -m interop.make_cases $(INTEROP)
+	.venv-interop/bin/python interop/check_olmo.py $(INTEROP)
+	.venv-interop-core/bin/python interop/check_olmo_core.py $(INTEROP)
+	rm -rf $(INTEROP)
+
+## bench-loader: CPU per token of our loader beside OLMo's, OLMo-core's, LitData's and datasets'
+BENCH_LOADER ?=
+bench-loader: $(VENV)/.test
+	-$(MAKE) --no-print-directory --keep-going .venv-interop/.installed .venv-interop-core/.installed .venv-bench-peers/.installed
+	$(BIN)/python -m benchmarks.loader $(BENCH_LOADER)
+
+# Each peer in an environment of its own: their pins contradict one another's and ours. torch comes
+# first, because left to itself pip takes a build for GPUs.
+.venv-interop/.installed: interop/olmo.txt
+.venv-interop-core/.installed: interop/olmo_core.txt
+.venv-bench-peers/.installed: benchmarks/loader_peers.txt
+.venv-interop/.installed .venv-interop-core/.installed .venv-bench-peers/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(@D)/bin/pip check
+	touch $@
 
 ## clean: remove the environment and the demo's data
 clean:
