@@ -3,9 +3,10 @@
 Documents of one generation are looked at one after another in survivor order. A document is dropped
 if and only if an already kept document has the same normalised text, or is among its LSH candidates
 with an exact Jaccard similarity of the shingle sets at or above the threshold; the most similar
-one, then the first in order, is its survivor. LSH proposes, it never decides: nothing below the
-threshold is ever dropped. A band bucket proposes at most `max_kept_per_bucket` kept documents, the
-first in order; comparisons left out for that are counted.
+one, then the first in order, is its survivor. Where urls count, a document whose url was met before
+in this generation goes with it: it shares its survivor. LSH proposes, it never decides: nothing
+below the threshold is ever dropped. A band bucket proposes at most `max_kept_per_bucket` kept
+documents, the first in order; comparisons left out for that are counted.
 
 Time: a member of a cluster of any size is compared with the cluster's kept documents only, never
 with all of it. Memory: `20 * bands + 100` bytes for each document of the generation, its band keys
@@ -24,24 +25,29 @@ import pyarrow as pa
 from assets.dedup.buckets import Buckets, find_buckets
 from assets.dedup.kept import KeptBefore
 from assets.dedup.overlap import (
+    containment_at_least,
     draw_outline,
     draw_outlines,
     jaccard_at_least,
     num_differing_bits,
     num_needed,
+    num_needed_inside,
     outline_words,
 )
 from assets.dedup.shingles import ShingleSets
 from assets.dedup.utf8 import frozen
 from assets.errors import StageError
 
-KEPT, EXACT, NEAR = 0, 1, 2
-"""Values of `Decisions.rule`."""
+KEPT, EXACT, NEAR, URL, EMPTY = 0, 1, 2, 3, 4
+"""Values of `Decisions.rule`. `EMPTY` is decided later: nothing is left after repeated lines or
+paragraphs are cut."""
 
 _MAX_CANDIDATES = 2**31 - 1
 _Sets: TypeAlias = tuple[np.ndarray, np.ndarray]
 _Buckets: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 _Outlines: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+_Least: TypeAlias = tuple[float, bool]
+"""The threshold, and whether it is one of containment."""
 
 _COMPARED, _SIMILAR, _SKIPPED = 0, 1, 2
 
@@ -56,6 +62,8 @@ class Arrivals:
     """(documents, bands) uint64: band keys; no bands without MinHash."""
     sets: ShingleSets
     """Shingle sets; an empty one means too short for MinHash: compared exactly only."""
+    urls: np.ndarray | None = None
+    """(documents,) int64: number of the url, from 0, or -1; null where urls do not count."""
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -66,12 +74,12 @@ class Decisions:
     """What was decided for each arrival, and what it took."""
 
     rule: np.ndarray
-    """(documents,) int8: KEPT, EXACT or NEAR."""
+    """(documents,) int8: KEPT, EXACT, NEAR, URL or EMPTY."""
     survivor: np.ndarray
     """(documents,) int64: -1, or the number of a kept document; from `before.total` on it is that
     plus the position of an arrival."""
     similarity: np.ndarray
-    """(documents,) float64: exact similarity with the survivor, 1 for EXACT, NaN for KEPT."""
+    """(documents,) float64: exact similarity with the survivor, 1 for EXACT, NaN otherwise."""
     compared: int
     """Pairs whose shingle sets were compared."""
     similar: int
@@ -89,6 +97,7 @@ def decide(
     exact: bool,
     threshold: float,
     max_kept_per_bucket: int,
+    by_containment: bool = False,
 ) -> Decisions:
     """Decide one generation; see the module for the rule.
 
@@ -98,6 +107,8 @@ def decide(
         exact: whether equal normalised texts are duplicates.
         threshold: least similarity at which a document is dropped, in (0, 1].
         max_kept_per_bucket: kept documents that one bucket proposes at most.
+        by_containment: similarity is the share of a document's shingles that a kept one has, not
+            the Jaccard similarity.
 
     Raises:
         StageError: more documents than one generation can hold.
@@ -118,7 +129,8 @@ def decide(
         first_kept,
         (buckets.of, buckets.starts, buckets.members, buckets.stored, buckets.kept),
         _room_for_outlines(old_sets, arrivals.sets, buckets.of),
-        threshold,
+        np.full(len(arrivals), -1, np.int64) if arrivals.urls is None else arrivals.urls,
+        (threshold, by_containment),
     )
     return _as_decisions(made, np.append(old, before.total + np.arange(len(arrivals))))
 
@@ -193,7 +205,8 @@ def _decide(
     first_kept: np.ndarray,
     buckets: _Buckets,
     outlines: _Outlines,
-    threshold: float,
+    urls: np.ndarray,
+    least: _Least,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     documents, num_old = len(groups), len(old[0]) - 1
     rule = np.zeros(documents, np.int8)
@@ -202,11 +215,17 @@ def _decide(
     counts = np.zeros(3, np.int64)
     band_hits = np.zeros(buckets[0].shape[1], np.int64)
     seen = np.full(num_old + documents, -1, np.int32)
+    # One more than there are urls, so that -1 names a place that is never filled.
+    of_url = np.full(documents + 1, -1, np.int64)
     for document in range(documents):
-        group, own = groups[document], num_old + document
+        group, url, own = groups[document], urls[document], num_old + document
+        if of_url[url] >= 0:
+            rule[document], survivor[document] = URL, of_url[url]
+            continue
         if first_kept[group] >= 0:
             rule[document], similarity[document] = EXACT, 1.0
             survivor[document] = first_kept[group]
+            _note_url(of_url, url, survivor[document])
             continue
         if outlines[0][own] < outlines[0][own + 1]:
             draw_outline(
@@ -214,8 +233,9 @@ def _decide(
                 outlines[1][outlines[0][own] : outlines[0][own + 1]],
             )
         best, best_similarity = _best_match(
-            old, new, document, buckets, outlines, threshold, seen, counts, band_hits
+            old, new, document, buckets, outlines, least, seen, counts, band_hits
         )
+        _note_url(of_url, url, best if best >= 0 else own)
         if best >= 0:
             rule[document], similarity[document] = NEAR, best_similarity
             survivor[document] = best
@@ -223,6 +243,12 @@ def _decide(
         first_kept[group] = own
         _keep(buckets, document, own)
     return rule, survivor, similarity, counts, band_hits
+
+
+@numba.njit(cache=True, nogil=True)
+def _note_url(of_url: np.ndarray, url: np.int64, survivor: int) -> None:
+    if url >= 0:
+        of_url[url] = survivor
 
 
 @numba.njit(cache=True, nogil=True)
@@ -245,7 +271,7 @@ def _best_match(
     document: int,
     buckets: _Buckets,
     outlines: _Outlines,
-    threshold: float,
+    least: _Least,
     seen: np.ndarray,
     counts: np.ndarray,
     band_hits: np.ndarray,
@@ -263,8 +289,8 @@ def _best_match(
         counts[_SKIPPED] += kept[bucket] - stored[bucket]
         first = starts[bucket]
         room = members[first : first + stored[bucket]]
-        for candidate in _possible(room, own, document, outlines, threshold, seen, counts):
-            found = _similarity(old, new, own, candidate, threshold)
+        for candidate in _possible(room, own, document, outlines, least, seen, counts):
+            found = _similarity(old, new, own, candidate, least)
             if found < 0.0:
                 continue
             counts[_SIMILAR] += 1
@@ -279,12 +305,13 @@ def _possible(
     own: int,
     document: int,
     outlines: _Outlines,
-    threshold: float,
+    least: _Least,
     seen: np.ndarray,
     counts: np.ndarray,
 ) -> np.ndarray:
     """Return those members of a bucket, not seen yet, that outlines do not rule out."""
     starts, words, sizes = outlines
+    threshold, by_containment = least
     possible = np.empty(len(members), np.int64)
     count = 0
     start, num_words, size = np.uint64(starts[own]), starts[own + 1] - starts[own], sizes[own]
@@ -298,18 +325,23 @@ def _possible(
         differing = num_differing_bits(
             words, start, num_words, np.uint64(other), starts[candidate + 1] - other
         )
-        if (total - differing) // 2 >= num_needed(total, threshold):
+        needed = num_needed(total, threshold)
+        if by_containment:
+            needed = num_needed_inside(size, threshold)
+        if (total - differing) // 2 >= needed:
             possible[count] = candidate
             count += 1
     return possible[:count]
 
 
 @numba.njit(cache=True, nogil=True)
-def _similarity(old: _Sets, new: _Sets, own: int, candidate: int, threshold: float) -> float:
+def _similarity(old: _Sets, new: _Sets, own: int, candidate: int, least: _Least) -> float:
     """Return the similarity of a document with a candidate, or -1 if it is below the threshold."""
     values, start, end = _set_of(old, new, own)
     others, other_start, other_end = _set_of(old, new, candidate)
-    return jaccard_at_least(values, start, end, others, other_start, other_end, threshold)
+    if least[1]:
+        return containment_at_least(values, start, end, others, other_start, other_end, least[0])
+    return jaccard_at_least(values, start, end, others, other_start, other_end, least[0])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from assets.dedup.arrivals import ArrivedGeneration, PartRows, spool_sets
-from assets.dedup.decide import EXACT, KEPT, NEAR, Decisions
+from assets.dedup.decide import EMPTY, EXACT, KEPT, NEAR, URL, Decisions
 from assets.dedup.minhash import SignatureSpec
 from assets.dedup.replace import UNCHANGED, WITHDRAWN
+from assets.dedup.report import caught, count_sources
 from assets.dedup.runs import KeptDocuments, KeptPart, KeptRuns, write_run
 from assets.dedup.signatures import fixed_binary
 from assets.document import EDITS, LEDGER, UNIQUE, count_decisions, detail
@@ -26,7 +27,12 @@ from assets.manifest import PartEntry
 from assets.root import ObjectRef, Root
 
 STAGE = "unique"
-RULES = {EXACT: "exact_duplicate", NEAR: "near_duplicate"}
+RULES = {
+    EXACT: "exact_duplicate",
+    NEAR: "near_duplicate",
+    URL: "url_duplicate",
+    EMPTY: "empty_after_dedup",
+}
 MIN_GUARDED_DOCUMENTS = 100
 """A source with fewer documents in a generation is not guarded: a few copies are a large share."""
 _SAMPLE = 5
@@ -42,6 +48,8 @@ class DecidedGeneration:
     decisions: Decisions
     survivor_ids: np.ndarray
     """(documents, 16) uint8; undefined for kept ones."""
+    survivor_sources: list[str | None]
+    """Source of each arrival's survivor."""
 
 
 def survivor_ids(decisions: Decisions, before: KeptRuns, arrived: ArrivedGeneration) -> np.ndarray:
@@ -53,6 +61,24 @@ def survivor_ids(decisions: Decisions, before: KeptRuns, arrived: ArrivedGenerat
     old = (survivors >= 0) & ~new
     numbers, inverse = np.unique(survivors[old], return_inverse=True)
     found[old] = before.doc_ids(numbers)[inverse]
+    return found
+
+
+def survivor_sources(
+    decisions: Decisions, before: KeptRuns, arrived: ArrivedGeneration
+) -> list[str | None]:
+    """Return the source of each arrival's survivor, null for those that have none."""
+    survivors = decisions.survivor
+    named = np.full(len(survivors), None, object)
+    of_arrivals = np.full(len(survivors), None, object)
+    for part in arrived.parts:
+        of_arrivals[part.arrivals] = part.clean.source
+    new = survivors >= before.total
+    named[new] = of_arrivals[survivors[new] - before.total]
+    old = np.flatnonzero((survivors >= 0) & ~new)
+    old = old[np.argsort(survivors[old], kind="stable")]
+    named[old] = before.sources(survivors[old])
+    found: list[str | None] = named.tolist()
     return found
 
 
@@ -193,7 +219,12 @@ def _publish_part(
         },
         rows=clean.rows,
         files=clean.files,
-        statistics=count_decisions(ledger) | {"too_short_for_minhash": too_short},
+        statistics=count_decisions(ledger)
+        | {
+            "too_short_for_minhash": too_short,
+            "caught": caught(decided.decisions.rule[part.arrivals], sets.sizes[part.arrivals] > 0),
+            "survivors": count_sources(filter(None, decided.survivor_sources[part.arrivals])),
+        },
     )
 
 
@@ -204,7 +235,8 @@ def part_ledger(decided: DecidedGeneration, part: PartRows, threshold: float | N
     dropped = rule != KEPT
     is_short = decided.arrived.arrivals.sets.sizes[where] == 0
     short = detail(too_short_for_minhash=True) if threshold is not None else None
-    similarity = pa.array(decided.decisions.similarity[where], mask=~dropped)
+    values = decided.decisions.similarity[where]
+    similarity = pa.array(values, mask=np.isnan(values))
     count = len(part.rows)
     decided_rows = pa.Table.from_arrays(
         [
@@ -213,10 +245,12 @@ def part_ledger(decided: DecidedGeneration, part: PartRows, threshold: float | N
             pa.repeat(part.clean.part, count),
             pa.array(part.rows),
             _words(["kept", "dropped"], dropped.astype(np.int64)),
-            _words([None, RULES[EXACT], RULES[NEAR]], rule.astype(np.int64)),
+            _words([None, *RULES.values()], rule.astype(np.int64)),
             similarity,
             _words([None, threshold], (rule == NEAR).astype(np.int64), pa.float64()),
-            fixed_binary(decided.survivor_ids[where], is_null=~dropped),
+            fixed_binary(
+                decided.survivor_ids[where], is_null=decided.decisions.survivor[where] < 0
+            ),
             similarity,
             _words([None, short], is_short.astype(np.int64)),
         ],

@@ -139,6 +139,32 @@ def num_needed(total: np.int64, threshold: float) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
+def num_needed_inside(size: np.int64, threshold: float) -> int:
+    """Return how many members a set must share with one that is to contain it; see `num_needed`."""
+    return int(np.ceil(threshold * size - 1e-6))
+
+
+@numba.njit(cache=True, nogil=True)
+def containment_at_least(
+    left: np.ndarray,
+    i: np.uint64,
+    left_end: np.uint64,
+    right: np.ndarray,
+    j: np.uint64,
+    right_end: np.uint64,
+    threshold: float,
+) -> float:
+    """Return the share of a sorted set that lies in another, or -1 if it is below the threshold."""
+    size, other = np.int64(left_end - i), np.int64(right_end - j)
+    needed = num_needed_inside(size, threshold)
+    if size == 0 or min(size, other) < needed:
+        return -1.0
+    shared = intersection_size(left, i, left_end, right, j, right_end, needed)
+    similarity = shared / size
+    return similarity if similarity >= threshold else -1.0
+
+
+@numba.njit(cache=True, nogil=True)
 def jaccard_at_least(
     left: np.ndarray,
     i: np.uint64,

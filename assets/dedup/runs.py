@@ -221,6 +221,12 @@ class Run:
         found: np.ndarray = ids.array[wanted]
         return found
 
+    def sources(self, ordinals: np.ndarray) -> list[str]:
+        """Return the source of each kept document."""
+        parts = sorted(self._parts.values(), key=lambda part: (part.first, part.count))
+        ends = np.array([part.first + part.count for part in parts], np.int64)
+        return [parts[at].source for at in np.searchsorted(ends, ordinals, "right").tolist()]
+
     def part_doc_ids(self, source: str, part: str) -> tuple[int, np.ndarray]:
         """Return the first ordinal and the ids (n, 16) of what was kept of one part."""
         kept = self._parts.get((source, part))
@@ -293,6 +299,12 @@ class KeptRuns:
         """Return the ids of kept documents, given sorted and distinct; (n, 16) uint8."""
         parts = [run.doc_ids(ordinals) for run, ordinals in self._by_run(numbers)]
         return np.concatenate([np.empty((0, 16), np.uint8), *parts])
+
+    def sources(self, numbers: np.ndarray) -> list[str]:
+        """Return the source of each of some kept documents, given sorted."""
+        return [
+            source for run, ordinals in self._by_run(numbers) for source in run.sources(ordinals)
+        ]
 
     def _by_run(self, numbers: np.ndarray) -> Iterator[tuple[Run, np.ndarray]]:
         cuts = np.searchsorted(numbers, self._bases)

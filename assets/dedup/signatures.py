@@ -118,6 +118,7 @@ def signature_schema(spec: SignatureSpec | None) -> pa.Schema:
         pa.field("row", pa.int64(), nullable=False),
         pa.field("doc_id", pa.binary(DOC_ID_BYTES), nullable=False),
         pa.field("exact_hash", pa.binary(HASH_BYTES), nullable=False),
+        pa.field("num_bytes", pa.int64(), nullable=False),
     ]
     metadata = {"normalisation": NORMALISATION}
     if spec is not None:
@@ -139,7 +140,12 @@ def signature_batch(batch: pa.RecordBatch, spec: SignatureSpec | None) -> pa.Rec
     """
     rows = batch.filter(pc.is_valid(batch["text"]))
     texts = rows["text"]
-    columns = [rows["row"], rows["doc_id"], fixed_binary(exact_hashes(texts))]
+    columns = [
+        rows["row"],
+        rows["doc_id"],
+        fixed_binary(exact_hashes(texts)),
+        pc.binary_length(texts),
+    ]
     if spec is not None:
         sets = shingle_sets(
             texts,

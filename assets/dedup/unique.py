@@ -24,6 +24,7 @@ import pyarrow as pa
 from assets.canonical import fingerprint
 from assets.dedup.arrivals import gather_arrivals, in_survivor_order
 from assets.dedup.decide import Decisions, decide
+from assets.dedup.deciding import deciding_settings, warn_of_low_recall
 from assets.dedup.edits import apply_edits, shift_spans
 from assets.dedup.generation import (
     STAGE,
@@ -31,9 +32,11 @@ from assets.dedup.generation import (
     check_losses,
     publish_generation,
     survivor_ids,
+    survivor_sources,
     withdrawn_ordinals,
 )
 from assets.dedup.replace import Replaced, find_replaced
+from assets.dedup.report import cluster_sizes, stage_facts
 from assets.dedup.runs import KeptRuns, Run
 from assets.dedup.signatures import (
     STAGE as SIGNATURES,
@@ -41,23 +44,17 @@ from assets.dedup.signatures import (
     signature_task,
     signature_tasks,
 )
+from assets.dedup.survivor_order import decision_order, reordered, restored
 from assets.document import SPANS
 from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry, commit
 from assets.root import Root
-from assets.settings.bands import (
-    RECALL_MARGIN,
-    WANTED_RECALL,
-    candidate_probability,
-    expected_recall,
-)
-from assets.settings.dedup import DedupSettings, MinHashSettings
 from assets.settings.schema import Settings
 from assets.sources.landing_log import Generation, LandingLog
 from assets.sources.tasks import expected_tasks
-from assets.stage import StageReport, add_statistics, materialize_tasks
+from assets.stage import StageReport, materialize_tasks
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised by hand when the same signatures would be decided otherwise."""
 
 logger = logging.getLogger(__name__)
@@ -86,7 +83,7 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
         LossLimitError: a source would lose more than `dedup.minhash.max_source_loss`.
         IntegrityError: a part, a run or a signature is missing or damaged.
     """
-    _warn_of_low_recall(settings.dedup)
+    warn_of_low_recall(settings.dedup)
     clean = Manifest.load(root, "clean")
     complete, waiting = _complete_generations(log, clean)
     tasks = signature_tasks(
@@ -118,7 +115,7 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
         num_done=num_done,
         num_skipped=sum(len(item.parts) for item in ready) - num_done,
         waiting=waiting,
-        facts=_facts(settings.dedup, manifest),
+        facts=stage_facts(settings.dedup, manifest),
     )
 
 
@@ -213,26 +210,13 @@ def _chain(
                 for version in generation.versions
                 if version.replaces is not None
             ],
-            **_deciding(settings.dedup),
+            **deciding_settings(settings.dedup),
         )
         used = {source: priorities[source] for source in sorted({item.source for item in ordered})}
         ready.append(
             _Ready(generation=generation, parts=parts, fingerprint=previous, priorities=used)
         )
     return ready
-
-
-def _deciding(dedup: DedupSettings) -> dict[str, Any]:
-    """Return the settings that decide; `max_source_loss` only stops a run, it decides nothing."""
-    minhash = dedup.minhash
-    return {
-        "exact": dedup.exact,
-        "bands": minhash and minhash.bands,
-        "threshold": minhash and minhash.threshold,
-        "max_kept_per_bucket": minhash and minhash.max_kept_per_bucket,
-        # What later versions added enters only where it is not as it was before.
-        **({} if minhash is None or minhash.rows is None else {"rows": minhash.rows}),
-    }
 
 
 def _priorities(manifest: Manifest, settings: Settings) -> dict[str, int]:
@@ -272,19 +256,23 @@ def _decide_generation(
     minhash = dedup.minhash
     with root.workspace() as folder:
         arrived = gather_arrivals(root, item.parts, replaced.unchanged, spec, folder)
+        order, urls = decision_order(root, dedup, item.parts, arrived)
         decisions = decide(
-            arrived.arrivals,
+            reordered(arrived.arrivals, order, urls, folder),
             before,
             exact=dedup.exact,
             threshold=1.0 if minhash is None else minhash.threshold,
             max_kept_per_bucket=1 if minhash is None else minhash.max_kept_per_bucket,
+            by_containment=minhash is not None and minhash.similarity == "containment",
         )
+        decisions = restored(decisions, order, before.total)
         decided = DecidedGeneration(
             number=item.generation.number,
             fingerprint=item.fingerprint,
             arrived=arrived,
             decisions=decisions,
             survivor_ids=survivor_ids(decisions, before, arrived),
+            survivor_sources=survivor_sources(decisions, before, arrived),
         )
         if minhash is not None:
             check_losses(decided, minhash.max_source_loss)
@@ -324,6 +312,7 @@ def _generation_facts(item: _Ready, decisions: Decisions, replaced: Replaced) ->
         "skipped": decisions.skipped,
         "band_hits": {str(band): hits for band, hits in enumerate(decisions.band_hits)},
         "withdrawn": replaced.withdrawn.num_rows,
+        "clusters": cluster_sizes(decisions),
     }
 
 
@@ -355,47 +344,3 @@ def _open_runs(
         number = item.generation.number
         runs[number] = Run(root, entry.objects, dead.get(number, nothing))
     return runs
-
-
-def _facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
-    """Return the figures of the near-duplicate search, summed over all generations."""
-    entries = [entry for entry in manifest.entries() if not entry.source]
-    facts: dict[str, Any] = {"generations": len(entries)}
-    for name in ("compared", "similar", "skipped", "withdrawn"):
-        facts[name] = sum(entry.statistics[name] for entry in entries)
-    facts["band_hits"] = {}
-    for entry in entries:
-        facts["band_hits"] = add_statistics(facts["band_hits"], entry.statistics["band_hits"])
-    if dedup.minhash is not None:
-        facts["estimated_recall"] = {
-            f"{similarity:.2f}": round(float(_found(dedup.minhash, similarity)), 4)
-            for similarity in _recall_points(dedup.minhash.threshold)
-        }
-    return facts
-
-
-def _found(minhash: MinHashSettings, similarity: float) -> float | np.ndarray:
-    return candidate_probability(similarity, minhash.bands, minhash.rows_per_band)
-
-
-def _recall_points(threshold: float) -> list[float]:
-    return [min(threshold + step, 1.0) for step in (0.0, 0.05, 0.1)]
-
-
-def _warn_of_low_recall(dedup: DedupSettings) -> None:
-    minhash = dedup.minhash
-    if minhash is None:
-        return
-    recall = expected_recall(minhash.threshold, minhash.bands, minhash.rows_per_band)
-    if recall < WANTED_RECALL:
-        logger.warning(
-            "unique: %d bands of %d rows find an expected %.3f of the pairs of similarity %.2f "
-            "(threshold %.2f + %.2f); take more permutations or fewer rows "
-            "(`olmo-data dedup curve` shows what they find)",
-            minhash.bands,
-            minhash.rows_per_band,
-            recall,
-            min(minhash.threshold + RECALL_MARGIN, 1.0),
-            minhash.threshold,
-            RECALL_MARGIN,
-        )

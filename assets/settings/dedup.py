@@ -195,8 +195,6 @@ class DedupSettings:
     """Documents that count as kept before everything else, without being part of the data set."""
 
     def __post_init__(self) -> None:
-        refuse_later("policy", self.policy, accepted="priority")
-        refuse_later("url", self.url, accepted=False)
         refuse_later("lines", self.lines)
         refuse_later("paragraphs", self.paragraphs)
         refuse_later("decontaminate", self.decontaminate)

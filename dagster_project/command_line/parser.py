@@ -24,6 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_sources(commands)
     _add_explain(commands)
+    _add_dedup(commands)
     _add_query(commands)
     _add_upkeep(commands)
     _add_ui(commands)
@@ -72,6 +73,19 @@ def _add_explain(commands: _Commands[argparse.ArgumentParser]) -> None:
     command.add_argument("doc_id", help="32 hexadecimal digits")
     command.add_argument("--text", action="store_true", help="show the beginning of its texts")
     command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_dedup(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "pairs", "Show a document's duplicates and where the texts differ.")
+    command.add_argument("doc_id", help="32 hexadecimal digits")
+    command.add_argument("--limit", type=_positive, default=100, help="members (default: 100)")
+    command = _add(commands, "dedup", "What bands find (curve), or what was found (report).")
+    command.add_argument("question", choices=("curve", "report"))
+    command.add_argument("--preset", choices=("classic", "datatrove", "dolma3", "optimum"))
+    command.add_argument("--threshold", type=float, help="least similarity of duplicates")
+    command.add_argument("--num-perm", type=_positive, help="values of a signature")
+    command.add_argument("--bands", type=_positive)
+    command.add_argument("--rows", type=_positive, help="signature values in a band")
 
 
 def _add_query(commands: _Commands[argparse.ArgumentParser]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,9 @@ from assets.sources.landing_log import (
     read_log,
 )
 from assets.sources.tasks import task_name
+
+Landed = str | dict[str, Any] | None
+"""A text, columns of `clean/` with one, or a record that cleaning dropped."""
 
 WORDS = np.array([f"w{number}" for number in range(20_000)])
 
@@ -46,6 +50,8 @@ class SmallCorpus:
     priorities: dict[str, int] = field(default_factory=dict)
     minhash: MinHashSettings | None = field(default_factory=MinHashSettings)
     exact: bool = True
+    dedup: dict[str, Any] = field(default_factory=dict)
+    """Further settings of `dedup`."""
     processes: int = 1
     language: str | None = None
     """Of every text that lands."""
@@ -63,12 +69,13 @@ class SmallCorpus:
                 SourceSettings(name=name, paths=("*",), priority=priority)
                 for name, priority in names.items()
             ),
-            dedup=DedupSettings(exact=self.exact, minhash=self.minhash),
+            dedup=DedupSettings(exact=self.exact, minhash=self.minhash, **self.dedup),
+            base_dir=self.folder,
             tokenizer=TokenizerSettings(path="none"),
             engine=EngineSettings(processes=self.processes),
         )
 
-    def land(self, files: Mapping[str, Sequence[str | None]]) -> LandingLog:
+    def land(self, files: Mapping[str, Sequence[Landed]]) -> LandingLog:
         """Land files `source/path` with their texts as one generation, and clean them.
 
         A text of None is a record that cleaning dropped. A path that is landed already is replaced.
@@ -84,7 +91,7 @@ class SmallCorpus:
                     op="replace" if (source, path) in log.landed else "add",
                     source=source,
                     path=path,
-                    size=sum(len(text or "") for text in texts),
+                    size=sum(len(repr(text)) for text in texts),
                     sha256=sha256,
                     location=name,
                     occurrence=log.occurrences(source, path, sha256),
@@ -94,7 +101,7 @@ class SmallCorpus:
         self._clean(log, files)
         return log
 
-    def _clean(self, log: LandingLog, files: Mapping[str, Sequence[str | None]]) -> None:
+    def _clean(self, log: LandingLog, files: Mapping[str, Sequence[Landed]]) -> None:
         generation = log.generations[-1]
         for source in sorted({version.source for version in generation.versions}):
             for versions in group_into_tasks(generation.of_source(source)):
@@ -183,11 +190,12 @@ class SmallCorpus:
 def clean_table(
     source: str,
     part: str,
-    rows: list[tuple[FileVersion, int, str | None]],
+    rows: list[tuple[FileVersion, int, Landed]],
     language: str | None = None,
 ) -> pa.Table:
     """Return clean rows of (file version, ordinal, text)."""
-    content = [hashlib.sha256((text or "dropped").encode()).digest() for _, _, text in rows]
+    columns = [text if isinstance(text, dict) else {"text": text} for _, _, text in rows]
+    content = [hashlib.sha256((row["text"] or "dropped").encode()).digest() for row in columns]
     values = [
         {
             "doc_id": doc_ids(version.file_id, [ordinal])[0],
@@ -195,13 +203,13 @@ def clean_table(
             "part": part,
             "row": row,
             "landed_path": version.path,
-            "text": text,
             "language": language,
             "content_hash": content[row],
-            "num_bytes": len(text or ""),
+            "num_bytes": len(columns[row]["text"] or ""),
             "text_hash": content[row],
+            **columns[row],
         }
-        for row, (version, ordinal, text) in enumerate(rows)
+        for row, (version, ordinal, _) in enumerate(rows)
     ]
     return pa.Table.from_pylist(values, CLEAN)
 

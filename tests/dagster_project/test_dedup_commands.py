@@ -1,0 +1,57 @@
+"""`olmo-data pairs` and `olmo-data dedup`: what they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dagster_project.command_line.main import main
+from tests.assets.dedup.small_corpus import SmallCorpus, article
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    corpus = SmallCorpus(str(tmp_path / "root"))
+    corpus.land({"wiki/a": [article(1), article(1, edits=1), article(2)]})
+    corpus.run()
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "root: root\nsources: [{name: wiki, paths: ['*']}]\ntokenizer: {train: {vocab_size: 300}}\n"
+    )
+    return str(path)
+
+
+def test_pairs_show_the_cluster_and_the_difference(config, capsys):
+    corpus = SmallCorpus(str(Path(config).parent / "root"))
+    ids = {text: doc.hex() for doc, text in corpus.texts_by_id().items()}
+    assert main(["pairs", ids[article(1, edits=1)], "--config", config]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(ids[article(1)])
+    assert "kept" in lines[0]
+    assert lines[1].startswith(ids[article(1, edits=1)])
+    assert "near_duplicate" in lines[1]
+    assert "+ x1y0" in lines
+    assert main(["pairs", ids[article(2)], "--config", config]) == 0
+    assert "No document was dropped" in capsys.readouterr().out
+    assert main(["pairs", "00" * 16, "--config", config]) == 1
+
+
+def test_the_curve_of_a_preset_and_of_the_configuration(config, capsys):
+    assert main(["dedup", "curve", "--preset", "classic"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("16 bands of 8 rows, 128 permutations")
+    assert "Expected recall at 0.85 (threshold 0.80): 0.9938" in out
+    assert main(["dedup", "curve", "--config", config]) == 0
+    assert capsys.readouterr().out.startswith("14 bands of 8 rows")
+    assert main(["dedup", "curve", "--num-perm", "16", "--bands", "2"]) == 0
+    assert "below 0.95" in capsys.readouterr().out
+    assert main(["dedup", "curve", "--bands", "15"]) == 1
+    assert "nearest number that does is 14" in capsys.readouterr().err
+
+
+def test_the_report_of_a_root(config, capsys):
+    assert main(["dedup", "report", "--config", config]) == 0
+    out = capsys.readouterr().out
+    assert "removed share: 33.33% of the texts; 30-40 % is usual on raw web text" in out
+    assert "MinHash alone" in out
