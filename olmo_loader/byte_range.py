@@ -201,13 +201,7 @@ def _read_rest(file: _OpenFile, name: str, offset: int, buffer: memoryview, done
 
 
 def local_path(path: str | Path) -> Path:
-    """Return ``path`` as a local path.
-
-    Raises:
-        NotInThisVersion: it is a url (http, s3, ...), which a later version reads.
-    """
+    """Return ``path`` as a local path; `NotInThisVersion` when it is a url."""
     if "://" in str(path):
-        raise NotInThisVersion(
-            f"{path}: reading over a network is not in this version; copy the data set to a disk"
-        )
+        raise NotInThisVersion(f"{path}: copy the data set to a disk to do this")
     return Path(path)

@@ -32,13 +32,13 @@ _NUMBER_BYTES = 8
 class InstanceFiles:
     """The files of a data set and how they are cut."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[str | Path, ...]
     num_tokens: NDArray[np.int64]
     """Ids in each file, int64 ``(files,)``."""
     dtype: np.dtype[Any]
     """Little-endian type of the ids, the same in every file."""
     sequence_length: int
-    label_mask_paths: tuple[Path | None, ...] | None = None
+    label_mask_paths: tuple[str | Path | None, ...] | None = None
     """One byte per token, beside each file of ids; None in it: nothing of that file is masked."""
     num_docs: tuple[int, ...] | None = None
     """Records in each file's ``.docs.npy``, None when the files have none."""

@@ -22,12 +22,13 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from olmo_loader.byte_range import local_path
+from olmo_loader.data_place import ReadingOptions
 from olmo_loader.document_lengths import DocumentLengths, lengths_by_eos
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Instances
+from olmo_loader.locations import file_name, open_ranges
 from olmo_loader.overriding import override
 from olmo_loader.records import canonical_json, sha256_hex
 from olmo_loader.token_files import check_mask_sizes, count_tokens
@@ -43,7 +44,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
     int64 (0 at every pad token), ``doc_lens`` int32 ``(documents,)``.
 
     Args:
-        paths: files of raw token ids; a path given twice is read twice.
+        paths: files of raw token ids, all local or all urls; one given twice is read twice.
         chunk_size: tokens per instance; a file's rest is left out.
         memmap_dtype: type of the ids.
         metadata: one dict for all files, or one per file.
@@ -57,6 +58,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         doc_boundaries: ``eos`` takes every EOS token as an end (OLMo's bits), ``stored`` reads the
             shards' document records.
         reader: of a published data set, in place of opening ``paths``; see `olmo_loader.published`.
+        reading: how ``paths`` are read: open files, retries and cache of remote ones.
 
     Raises:
         ConfigurationError: a ``ValueError``; texts as in OLMo.
@@ -77,6 +79,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         instance_filter_config: InstanceFilterConfig | None = None,
         doc_boundaries: str = "eos",
         reader: InstanceReader | None = None,
+        reading: ReadingOptions | None = None,
     ) -> None:
         if not paths:
             raise ConfigurationError("At least one path is required")
@@ -102,6 +105,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         self._generate_attention_mask = generate_attention_mask
         self._generate_doc_lengths = generate_doc_lengths
         self._reader = reader
+        self._reading = ReadingOptions() if reading is None else reading
 
     @property
     def reader(self) -> InstanceReader:
@@ -112,22 +116,40 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             ConfigurationError, IntegrityError: see `olmo_loader.token_files`.
         """
         if self._reader is None:
-            paths = tuple(local_path(path) for path in self.paths)
-            num_tokens = count_tokens(paths, self.dtype)
-            masks = None
-            if self.label_mask_paths is not None:
-                masks = tuple(local_path(path) for path in self.label_mask_paths)
-                check_mask_sizes(paths, masks, num_tokens)
-            self._reader = InstanceReader(
-                InstanceFiles(
-                    paths=paths,
-                    num_tokens=num_tokens,
-                    dtype=self.dtype,
-                    sequence_length=self.chunk_size,
-                    label_mask_paths=masks,
-                )
-            )
+            self._reader = self._open()
         return self._reader
+
+    def _open(self) -> InstanceReader:
+        paths = tuple(str(path) for path in self.paths)
+        masks = None
+        if self.label_mask_paths is not None:
+            masks = tuple(str(path) for path in self.label_mask_paths)
+        kinds = {name.partition("://")[0] for name in (*paths, *(masks or ())) if "://" in name}
+        if len(kinds) > 1 or (
+            kinds and not all("://" in name for name in (*paths, *(masks or ())))
+        ):
+            raise ConfigurationError(
+                "the files of a data set are all local, or all on http, https or s3"
+            )
+        options = self._reading
+        ranges = open_ranges(
+            paths[0],
+            max_open=options.max_open_shards,
+            policy=options.retry,
+            cache_dir=options.cache_dir,
+            cache_bytes=options.cache_bytes,
+        )
+        num_tokens = count_tokens(ranges, paths, self.dtype)
+        if masks is not None:
+            check_mask_sizes(ranges, paths, masks, num_tokens)
+        files = InstanceFiles(
+            paths=paths,
+            num_tokens=num_tokens,
+            dtype=self.dtype,
+            sequence_length=self.chunk_size,
+            label_mask_paths=masks,
+        )
+        return InstanceReader(files, ranges)
 
     @property
     def max_seq_len(self) -> int:
@@ -143,7 +165,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
     @property
     def fingerprint(self) -> str:
         """Sha256 over file names (not folders), token counts, dtype and chunk size."""
-        names = [Path(path).name for path in self.paths]
+        names = [file_name(path) for path in self.paths]
         counts = self.reader.files.num_tokens.tolist()
         body = {
             "files": list(zip(names, counts, strict=True)),
@@ -252,6 +274,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             "eos_token_id": self.eos_token_id,
             "instance_filter_config": self.instance_filter_config,
             "doc_boundaries": self.doc_boundaries,
+            "reading": self._reading,
         }
 
 

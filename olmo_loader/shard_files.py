@@ -35,6 +35,8 @@ HEADER_SUFFIX = ".meta.json"
 CRC_SUFFIX = ".crc"
 DOCS_SUFFIX = ".docs.npy"
 CSV_SUFFIX = ".csv.gz"
+MASK_SUFFIX = ".mask"
+"""Of the optional label mask, one byte per token; an index record names it if there is one."""
 
 SIDECAR_SUFFIXES = (CRC_SUFFIX, CSV_SUFFIX, DOCS_SUFFIX, HEADER_SUFFIX)
 """What every shard has beside its ids, in the order of index records."""

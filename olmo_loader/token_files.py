@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges
 from olmo_loader.errors import ConfigurationError, IntegrityError
-from olmo_loader.shard_files import HEADER_SUFFIX, TOKENS_SUFFIX, read_header, sidecar_path
+from olmo_loader.shard_files import HEADER_SUFFIX, TOKENS_SUFFIX, read_header
 
 _NUMPY_MAGIC = b"\x93NUMPY"
 _PROBE_IDS = 512
@@ -19,36 +20,51 @@ _HIGH_HALF_IDS = 16
 """Vocabularies up to 16 * 65,536 ids: what the high half of a uint32 id can be."""
 
 
-def count_tokens(paths: Sequence[Path], dtype: np.dtype[Any]) -> NDArray[np.int64]:
+def count_tokens(
+    ranges: ByteRanges, names: Sequence[str], dtype: np.dtype[Any]
+) -> NDArray[np.int64]:
     """Return how many whole ids each file holds, int64 ``(files,)``; odd bytes at an end are left.
 
-    A file with a shard header beside it must be what the header says.
+    A local file with a shard header beside it must be what the header says; remote files are asked
+    for their sizes only, in parallel.
 
     Raises:
-        FileNotFoundError: a file does not exist.
+        MissingFileError: a ``FileNotFoundError``; a file does not exist.
         ConfigurationError: a header says another dtype.
         IntegrityError: a header says another size.
     """
-    sizes = np.array([path.stat().st_size for path in paths], np.int64).reshape(-1)
-    for path in paths:
-        if path.suffix == TOKENS_SUFFIX and sidecar_path(path, HEADER_SUFFIX).exists():
-            header = read_header(path)
-            if header.dtype != dtype:
-                raise ConfigurationError(
-                    f"{path} holds {header.dtype.name}, it was to be read as {dtype.name}"
-                )
+    sizes = np.array(ranges.sizes(names), np.int64).reshape(-1)
+    if ranges.is_local:
+        for name in names:
+            header_name = name.removesuffix(TOKENS_SUFFIX) + HEADER_SUFFIX
+            if name.endswith(TOKENS_SUFFIX) and os.path.exists(header_name):  # noqa: PTH110
+                _check_header(Path(name), dtype)
     return sizes // dtype.itemsize
 
 
+def _check_header(path: Path, dtype: np.dtype[Any]) -> None:
+    header = read_header(path)
+    if header.dtype != dtype:
+        raise ConfigurationError(
+            f"{path} holds {header.dtype.name}, it was to be read as {dtype.name}"
+        )
+
+
 def check_mask_sizes(
-    paths: Sequence[Path], mask_paths: Sequence[Path], num_tokens: NDArray[np.int64]
+    ranges: ByteRanges,
+    names: Sequence[str],
+    mask_names: Sequence[str],
+    num_tokens: NDArray[np.int64],
 ) -> None:
     """Raise ValueError unless each label mask has exactly one byte per token of its file."""
-    for path, mask_path, tokens in zip(paths, mask_paths, num_tokens.tolist(), strict=True):
-        if mask_path.stat().st_size != tokens:
+    sizes = ranges.sizes(mask_names)
+    for name, mask_name, size, tokens in zip(
+        names, mask_names, sizes, num_tokens.tolist(), strict=True
+    ):
+        if size != tokens:
             raise ConfigurationError(
-                f"masking file '{mask_path}' should be the same size as '{path}': "
-                f"{mask_path.stat().st_size} bytes for {tokens} tokens"
+                f"masking file '{mask_name}' should be the same size as '{name}': "
+                f"{size} bytes for {tokens} tokens"
             )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from olmo_loader.byte_range import FilePool, local_path
-from olmo_loader.errors import NotInThisVersion, ShortReadError
+from olmo_loader.byte_range import FilePool
+from olmo_loader.errors import ShortReadError
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +66,6 @@ def test_a_pool_is_pickled_without_its_files(file):
     pool = FilePool()
     pool.read(file[0], 0, 1)
     assert pickle.loads(pickle.dumps(pool)).read(file[0], 0, 9) == file[1][:9]
-
-
-@pytest.mark.parametrize("url", ["s3://bucket/x", "https://host/x", "r2://x"])
-def test_urls_come_later(url: str):
-    with pytest.raises(NotInThisVersion, match="copy the data set to a disk"):
-        local_path(url)
 
 
 def test_a_missing_file(tmp_path: Path):
