@@ -1,0 +1,61 @@
+"""The signals of a text in plain Python: slow, and what the kernels must agree with."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
+
+
+def is_symbol_only(word: str) -> bool:
+    return all(
+        unicodedata.category(character)[0] in "PS"
+        or unicodedata.category(character) in ("Cc", "Cf")
+        for character in word
+    )
+
+
+def plain_counts(text: str) -> dict[str, int]:
+    """Return what `count_signals` returns for one text, by name."""
+    words = text.split()
+    real = [word for word in words if not is_symbol_only(word)]
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return {
+        "words": len(real),
+        "word_characters": sum(len(word) for word in real),
+        "symbol_words": len(words) - len(real),
+        "alpha_words": sum(any(map(str.isalpha, word)) for word in words),
+        "hashes": text.count("#"),
+        "ellipses": text.count("...") + text.count("\u2026"),
+        "stop_words": len(STOP_WORDS & set(words)),
+        "lines": len(lines),
+        "line_characters": sum(map(len, lines)),
+        "bullet_lines": sum(line.lstrip().startswith(("-", "\u2022")) for line in lines),
+        "ellipsis_lines": sum(line.rstrip().endswith(("...", "\u2026")) for line in lines),
+        "longest_line": max(map(len, lines), default=0),
+        "characters": len(text),
+        "alphanumeric": sum(map(str.isalnum, text)),
+    }
+
+
+def plain_has_content(text: str) -> bool:
+    return any(
+        not character.isspace()
+        and unicodedata.category(character)[0] != "P"
+        and unicodedata.category(character) not in ("Cc", "Cf")
+        for character in text
+    )
+
+
+def plain_normalise(text: str) -> str:
+    text = text.removeprefix("\ufeff")
+    text = re.sub("\r\n|[\r\v\f\x85]", "\n", text)
+    text = "".join(
+        character
+        for character in text
+        if character in "\n\t" or unicodedata.category(character) != "Cc"
+    )
+    return "\n".join(line.rstrip(" \t") for line in text.split("\n"))

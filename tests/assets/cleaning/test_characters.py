@@ -1,0 +1,37 @@
+"""The character table says what Python says."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+
+from assets.cleaning.characters import (
+    ALNUM,
+    ALPHA,
+    PUNCTUATION,
+    SPACE,
+    SYMBOL,
+    character_flags,
+)
+
+
+def test_flags_agree_with_python_for_every_code_point():
+    flags = character_flags()
+    for code_point in range(0x110000):
+        character = chr(code_point)
+        category = unicodedata.category(character)
+        expected = (
+            (SPACE if character.isspace() else 0)
+            | (ALPHA if character.isalpha() else 0)
+            | (ALNUM if character.isalnum() else 0)
+            | (PUNCTUATION if category[0] == "P" or category in ("Cc", "Cf") else 0)
+            | (SYMBOL if category[0] == "S" else 0)
+        )
+        assert flags[code_point] == expected, hex(code_point)
+
+
+def test_table_is_shared_and_read_only():
+    assert character_flags() is character_flags()
+    assert not character_flags().flags.writeable
+    assert character_flags().dtype == np.uint8
