@@ -20,7 +20,10 @@ import pyarrow.compute as pc
 from assets.canonical import fingerprint
 from assets.cleaning.html import extractor_version
 from assets.cleaning.language import MAX_CHARACTERS, model_sha256
+from assets.cleaning.page_scan import scan_page
 from assets.cleaning.pipeline import PROSE_PROFILES, clean_table
+from assets.cleaning.signals import count_signals, has_content
+from assets.cleaning.text import normalise
 from assets.cleaning.text_column import count_characters, text_array
 from assets.document import CLEAN, DOCUMENTS, LEDGER, count_decisions, length_histogram
 from assets.errors import IntegrityError
@@ -66,11 +69,28 @@ def materialize_clean(
     """
     documents = Manifest.load(root, DOCUMENTS_STAGE)
     tasks, waiting = clean_tasks(root.url, settings, documents, log, sources)
+    _compile_once(root, tasks)
     report = materialize_tasks(root, STAGE, tasks, clean_task, processes=settings.engine.processes)
     report = dataclasses.replace(report, waiting=waiting)
     check_accounting(report)
     check_limits(report, settings.limits, sources=sources)
     return report
+
+
+def _compile_once(root: Root, tasks: list[StageTask[CleanTask]]) -> None:
+    """Compile the kernels here if several workers would; they find the machine code on disk."""
+    done = Manifest.load(root, STAGE)
+    missing = [
+        task.payload.source.profile
+        for task in tasks
+        if not done.is_committed(task.source, task.task, task.fingerprint)
+    ]
+    if len(missing) > 1:
+        normalise(text_array(["text"]))
+        count_signals(text_array(["text"]))
+        has_content(text_array(["text"]))
+    if missing.count("web") > 1:
+        scan_page(b"<p>", max_depth=1, max_nodes=1)
 
 
 def clean_tasks(

@@ -50,7 +50,12 @@ def is_foreign(stack: Any, state: Any) -> Any:
 def is_between_cells(stack: Any, state: Any) -> bool:
     """Return whether a table is open and none of its cells."""
     for index in range(state[OPEN] - 1, -1, -1):
-        if stack[index, CODE] in (_TD, _TH, _CAPTION, _TEMPLATE):
+        if (
+            stack[index, CODE] == _TD
+            or stack[index, CODE] == _TH
+            or stack[index, CODE] == _CAPTION
+            or stack[index, CODE] == _TEMPLATE
+        ):
             return False
         if stack[index, FLAGS] & CELL or stack[index, CODE] == _TABLE:
             return True

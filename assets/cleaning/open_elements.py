@@ -4,6 +4,7 @@ The rules are reduced to what `element_stack` knows: names. Where a rule would n
 element stays open.
 """
 
+# ruff: noqa: PLR1714, SIM109 - numba compiles comparisons in a tenth of the time of `in`
 from __future__ import annotations
 
 from typing import Any
@@ -52,8 +53,8 @@ from assets.cleaning.tag_names import (
     tag_code,
 )
 
-_OPTIONS_PER_NODE = 512
-"""The n-th option of a menu is charged n // 512 nodes."""
+_OPTIONS_PER_NODE = 256
+"""The n-th option of a menu is charged n // 256 nodes."""
 _MAX_BLOCKS_PASSED = 7
 """A formatting end tag is given up after eight rounds, each of which passes one block."""
 _MAX_SAME = 3
@@ -115,7 +116,7 @@ def _open_cell(code: int, flags: int, stack: Any, active: Any, state: Any) -> No
         return
     pop_to(index + 1, stack, active, state)
     slot = -1
-    if code in (_TD, _TH, _CAPTION):
+    if code == _TD or code == _TH or code == _CAPTION:
         slot = push_active(MARKER, 0, active, state)
     push(code, flags, slot, stack, state)
 
@@ -124,7 +125,7 @@ def _open_cell(code: int, flags: int, stack: Any, active: Any, state: Any) -> No
 def _open_block(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     if code == _LI:
         _close_item(_LI, _LI, stack, active, state)
-    elif code in (_DD, _DT):
+    elif code == _DD or code == _DT:
         _close_item(_DD, _DT, stack, active, state)
     elif code == _FORM and find(_TEMPLATE, 0, stack, state) < 0:
         if state[HAS_FORM]:  # one inside another means nothing
@@ -154,10 +155,10 @@ def _close_item(first: int, second: int, stack: Any, active: Any, state: Any) ->
     """Close the list item that a new one ends."""
     for index in range(state[OPEN] - 1, -1, -1):
         code = stack[index, CODE]
-        if code in (first, second):
+        if code == first or code == second:
             pop_to(index, stack, active, state)
             return
-        is_passed = code in (_ADDRESS, _DIV, _P)
+        is_passed = code == _ADDRESS or code == _DIV or code == _P
         if stack[index, FLAGS] & (SPECIAL | SCOPE) and not is_passed:
             return
 
@@ -166,7 +167,7 @@ def _close_item(first: int, second: int, stack: Any, active: Any, state: Any) ->
 def _open_formatting(
     code: int, flags: int, digest: int, stack: Any, active: Any, state: Any
 ) -> None:
-    if code in (_A, _NOBR):
+    if code == _A or code == _NOBR:
         _close_formatting(code, stack, active, state)
     reopen_formatting(stack, active, state)
     same = 0
@@ -189,7 +190,14 @@ def _open_formatting(
 def _open_inline(
     code: int, flags: int, self_closing: bool, stack: Any, active: Any, state: Any
 ) -> None:
-    if code in (_TABLE, _SELECT, _BUTTON, _INPUT, _OPTION, _OPTGROUP):
+    if (
+        code == _TABLE
+        or code == _SELECT
+        or code == _BUTTON
+        or code == _INPUT
+        or code == _OPTION
+        or code == _OPTGROUP
+    ):
         is_end = _end_by_start(code, stack, active, state)
         if is_end:
             return
@@ -198,7 +206,7 @@ def _open_inline(
     if flags & VOID or (flags & FOREIGN and self_closing):
         return
     slot = -1
-    if code in (_APPLET, _MARQUEE, _OBJECT, _TEMPLATE):
+    if code == _APPLET or code == _MARQUEE or code == _OBJECT or code == _TEMPLATE:
         slot = push_active(MARKER, 0, active, state)
     if flags & FOREIGN:
         flags |= IN_SVG if code == _SVG else IN_MATH
@@ -211,7 +219,7 @@ def _end_by_start(code: int, stack: Any, active: Any, state: Any) -> bool:
     if code == _TABLE:
         _end_table(stack, active, state)
         return False
-    if code in (_OPTION, _OPTGROUP):
+    if code == _OPTION or code == _OPTGROUP:
         _count_option(stack, active, state)
         return False
     index = find(_SELECT if code == _INPUT else code, SCOPE, stack, state)
@@ -231,7 +239,12 @@ def _end_table(stack: Any, active: Any, state: Any) -> None:
         if stack[index, CODE] == _TABLE:
             pop_to(index, stack, active, state)
             return
-        if stack[index, CODE] in (_TD, _TH, _CAPTION, _TEMPLATE):
+        if (
+            stack[index, CODE] == _TD
+            or stack[index, CODE] == _TH
+            or stack[index, CODE] == _CAPTION
+            or stack[index, CODE] == _TEMPLATE
+        ):
             return
 
 
@@ -247,7 +260,7 @@ def _count_option(stack: Any, active: Any, state: Any) -> None:
 @kernel
 def close_tag(code: int, flags: int, stack: Any, active: Any, state: Any) -> None:
     """Follow an end tag; one that has no open element it may close means nothing."""
-    if code in (_P, _BR):
+    if code == _P or code == _BR:
         _break_out(stack, active, state)
     elif _close_foreign(code, stack, active, state):
         return
@@ -297,9 +310,9 @@ def _close_cell(code: int, stack: Any, active: Any, state: Any) -> None:
     if index < 0:
         return
     inside = stack[index, CODE]
-    in_row = inside in (_TD, _TH, _TR)
+    in_row = inside == _TD or inside == _TH or inside == _TR
     left = 0
-    if code == inside and (code in (_TD, _TH)):
+    if code == inside and (code == _TD or code == _TH):
         left = _TR
     elif (code == _TR and in_row) or (code == _CAPTION and inside == _CAPTION):
         left = _TBODY
@@ -364,7 +377,7 @@ def _close_other(code: int, flags: int, stack: Any, active: Any, state: Any) -> 
     if code == _FORM:
         _close_form(stack, active, state)
         return
-    if code in (_TABLE, _TEMPLATE):
+    if code == _TABLE or code == _TEMPLATE:
         index = find(code, 0, stack, state)
         between = find(_TEMPLATE, 0, stack, state)
         index = -1 if code == _TABLE and between > index else index
@@ -389,6 +402,15 @@ def _close_form(stack: Any, active: Any, state: Any) -> None:
         state[HAS_FORM] = 0
     if index < 0:
         return
-    while stack[state[OPEN] - 1, CODE] in (_DD, _DT, _LI, _OPTION, _OPTGROUP, _P, _RP, _RT):
+    while (
+        stack[state[OPEN] - 1, CODE] == _DD
+        or stack[state[OPEN] - 1, CODE] == _DT
+        or stack[state[OPEN] - 1, CODE] == _LI
+        or stack[state[OPEN] - 1, CODE] == _OPTION
+        or stack[state[OPEN] - 1, CODE] == _OPTGROUP
+        or stack[state[OPEN] - 1, CODE] == _P
+        or stack[state[OPEN] - 1, CODE] == _RP
+        or stack[state[OPEN] - 1, CODE] == _RT
+    ):
         pop_to(state[OPEN] - 1, stack, active, state)
     remove_open(index, stack, state)

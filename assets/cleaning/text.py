@@ -10,6 +10,7 @@
 Code is never normalised. Unicode normal forms and mojibake are not touched.
 """
 
+# ruff: noqa: PLR1714, SIM109 - numba compiles comparisons in a tenth of the time of `in`
 from __future__ import annotations
 
 from typing import Any
@@ -99,7 +100,7 @@ def _classify(data: Any, position: int, end: int) -> tuple[int, int]:
     byte = data[position]
     if byte == _CR:
         return LINE_ENDINGS, 2 if position + 1 < end and data[position + 1] == _LF else 1
-    if byte in (_LF, _VT, _FF):
+    if byte == _LF or byte == _VT or byte == _FF:
         return LINE_ENDINGS, 1
     if byte == _C1_LEAD:
         second = data[position + 1]
