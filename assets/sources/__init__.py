@@ -4,7 +4,7 @@
 
     configuration's globs -> patterns -> landing -> landing_log        landings/<generation>.json
                                                         |
-                                                      tasks            files of one source, <= 64 MiB
+                                                      tasks            files of one source
                                                         |
                           formats (one file -> records) decode         documents/, ledger/documents/
 
