@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 PIECES = [
-    *("the", "The", "with", "tha", "a", "3", "\u00e9t\u00e9", "e\u0301"),
+    *("the", "The", "with", "thee", "a", "3", "\u00e9t\u00e9", "e\u0301"),
     *("\u4e2d\u6587", "\u0e44\u0e17\u0e22", "\u0663", "\u00bd", "\U0001f600"),
     *("#", "##", "..", "...", "....", "......", "\u2026", "-", "\u2022", "--", "=>"),
     *(" ", "  ", "\t", "\n", "\n\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x85"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from resiliparse.parse.html import HTMLTree
 
 
@@ -9,7 +11,7 @@ def parsed_shape(page: str) -> tuple[int, int]:
     """Return (greatest depth below the body, number of elements below the body)."""
     tree = HTMLTree.parse(page)  # a node is only valid as long as its tree is
     depth = nodes = 0
-    waiting = [] if tree.body is None else [(tree.body, 0)]
+    waiting: list[tuple[Any, int]] = [] if tree.body is None else [(tree.body, 0)]
     while waiting:
         parent, level = waiting.pop()
         child = parent.first_child

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,8 @@ from assets.settings.schema import (
     PageLimits,
     Settings,
     SourceSettings,
-    TokenizerSettings,
 )
+from assets.settings.tokens import TokenizerSettings
 from assets.sources.documents import materialize_documents
 from assets.sources.landing import land as land_sources
 from tests.assets.cleaning.given_documents import documents_of
@@ -153,11 +154,12 @@ def test_what_else_is_in_a_fingerprint(root, tmp_path):
 
 
 def settings_of(folder: Path, cleaning: CleaningSettings = CLEANING, **limits) -> Settings:
+    profiles: list[tuple[str, Any]] = [("code", "code"), ("prose", "text")]
     sources = tuple(
         SourceSettings(
             name=name, paths=(str(folder / f"{name}/*.jsonl"),), format="jsonl", profile=profile
         )
-        for name, profile in (("code", "code"), ("prose", "text"))
+        for name, profile in profiles
     )
     return Settings(
         root=str(folder / "root"),

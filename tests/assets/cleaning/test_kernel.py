@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from assets.cleaning import page_scan, signals
 from assets.cleaning.kernel import kernel, source_stamp
 
 
 def test_kernels_are_stamped_with_the_package_and_cached():
-    for compiled in (signals._count_all, page_scan._scan):
+    kernels: list[Any] = [signals._count_all, page_scan._scan]
+    for compiled in kernels:
         assert compiled._cache._cache_file._source_stamp == source_stamp()
 
 

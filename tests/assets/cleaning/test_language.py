@@ -44,7 +44,7 @@ def test_labelled_sentences():
 
 def test_the_start_of_a_text_decides_and_newlines_do_not():
     english = "This is a sentence about the weather in the north of the country. "
-    german = "Dies ist ein Satz \u00fcber das Wetter im Norden des Landes. "
+    german = "Hier steht ein Satz \u00fcber das Wetter im Norden des Landes. "
     mixed = (english * 40)[:MAX_CHARACTERS] + german * 400
     lines = english.replace(" ", "\n")
     labels, scores = identify_languages(text_array([mixed, english * 30, lines * 5, german]))

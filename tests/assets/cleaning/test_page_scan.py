@@ -140,7 +140,7 @@ def test_the_scan_stops_at_a_limit():
 @pytest.mark.parametrize(
     "page",
     ["<" * 100_000, "<!--" + "-" * 100_000, "<a " + "=" * 100_000, "</x>" * 100_000,
-     "<script>" + "</scrip" * 20_000, "<svg><![CDATA[" + "]" * 100_000, "<p " + "'" * 99_999,
+     "<script>" + "</scri" * 20_000, "<svg><![CDATA[" + "]" * 100_000, "<p " + "'" * 99_999,
      "<b>" * 100 + "</i>" * 100_000, "\ufeff<\u00e9\u4e2d>" * 10_000],
 )  # fmt: skip
 def test_hostile_bytes_end(page):
