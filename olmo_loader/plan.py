@@ -13,8 +13,9 @@ bytes in the same order are the same plan wherever they lie.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,21 @@ from olmo_loader.global_indices import (
     order_dtype,
     write_order,
 )
+from olmo_loader.instance_tables import (
+    CHUNKED,
+    InstanceTable,
+    SpanFiles,
+    check_tables,
+)
+from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC
+from olmo_loader.plan_identity import (
+    BEST_FIT,
+    CUT,
+    MIXTURE,
+    SHUFFLE,
+    plan_fingerprint,
+    train_records,
+)
 from olmo_loader.records import (
     canonical_json,
     parse_record,
@@ -51,8 +67,21 @@ PLAN_FOLDER = "plans"
 PLAN_FILE = "plan.json"
 SHARDS_FILE = "shards.jsonl"
 PROVENANCE_FILE = "provenance.csv"
+SOURCE_IDS_FILE = "source_ids.npy"
+"""Of a mixture: uint16 per position, the number of its group in ``plan.json``'s mixture."""
 CUTTING = "chunked/v1"
 """Instances are cut inside each shard, sequence_length tokens each; a shard's rest is left out."""
+JOINING = "joined/v1"
+"""What was left unread is joined per source in shard order, and cut through a table of spans."""
+PACKING = "best_fit/v1"
+"""Whole documents packed into instances, see `assets.ordering.packing`."""
+
+_ALGORITHMS = frozenset(
+    {
+        *(("permutation", PERMUTATION), ("cutting", CUTTING), ("cutting", JOINING)),
+        *(("packing", PACKING), ("passes", PASSES), ("mixture", DEFICIT), ("mixture", STOCHASTIC)),
+    }
+)
 
 _KEYS = frozenset(
     {
@@ -73,26 +102,6 @@ _KEYS = frozenset(
 def plan_name(plan_id: str, file: str = PLAN_FILE) -> str:
     """Return the name of a plan's file relative to the data set."""
     return f"{PLAN_FOLDER}/{plan_id}/{file}"
-
-
-def train_records(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records whose instances a training plan numbers: split ``train`` only."""
-    return [record for record in records if record["split"] == TRAIN_SPLIT]
-
-
-def plan_fingerprint(records: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> str:
-    """Return the sha256 of everything that decides which tokens a plan yields, and when.
-
-    Args:
-        records: the training shards' index records in plan order.
-        plan: the plan, or at least the fields named below.
-    """
-    fields = (
-        *("dtype", "tokenizer_sha256", "segments", "packing", "order", "seed", "algorithm"),
-        *("parent", "prefix"),
-    )
-    shards = [[record["sha256"], record["n_tokens"], record["n_docs"]] for record in records]
-    return sha256_hex(canonical_json({"shards": shards, **{key: plan[key] for key in fields}}))
 
 
 def describe_plan(
@@ -178,10 +187,24 @@ def write_plan(
     write_order(folder / ORDER_FILE, build_order(count, plan["seed"]))
     write_atomically(folder / SHARDS_FILE, shards_file(records))
     write_atomically(folder / PROVENANCE_FILE, provenance)
-    files = {
-        name: _file_entry(folder / name) for name in (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE)
-    }
-    files[ORDER_FILE] |= {"count": count, "dtype": order_dtype(count).name}
+    return seal_plan(folder, plan, count)
+
+
+def seal_plan(
+    folder: Path, plan: dict[str, Any], num_positions: int, extra: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Write ``plan.json`` over the files that lie in ``folder``; see `write_plan`.
+
+    Args:
+        folder: holds shards, provenance, order and the extra files.
+        plan: see `describe_plan`.
+        num_positions: of the order.
+        extra: names of further files of the plan.
+    """
+    names = (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE, *extra)
+    files = {name: _file_entry(folder / name) for name in names}
+    dtype = order_dtype(plan["num_instances"])
+    files[ORDER_FILE] |= {"count": num_positions, "dtype": dtype.name}
     sealed = seal({**plan, "files": files})
     write_atomically(folder / PLAN_FILE, canonical_json(sealed))
     return sealed
@@ -202,6 +225,8 @@ class Plan:
     """Index records of the training shards, in plan order."""
     held_out: tuple[dict[str, Any], ...] = ()
     """Index records of every other split in the snapshot: never numbered by the plan."""
+    far_order: Any = None
+    """Of a plan on a server: the order of epoch 0, read by range; None opens the local file."""
 
     @property
     def plan_id(self) -> str:
@@ -215,13 +240,55 @@ class Plan:
 
     @property
     def sequence_length(self) -> int:
-        """Tokens per instance."""
-        return int(self.record["segments"][0]["sequence_length"])
+        """Tokens per instance, of the last segment; see `length_changes`."""
+        return int(self.record["segments"][-1]["sequence_length"])
 
     @property
     def num_instances(self) -> int:
-        """Instances of one epoch, before padding to ranks."""
+        """Instances that the plan numbers; one epoch of a shuffled plan."""
         return int(self.record["num_instances"])
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        """Numbers of the shards in the order in which chunked instances are numbered.
+
+        A shard is named as often as it is read in one epoch (OLMo's repeated paths).
+        """
+        uses = self.record.get("uses")
+        return tuple(range(len(self.shards))) if uses is None else tuple(uses)
+
+    @property
+    def tables(self) -> tuple[InstanceTable, ...]:
+        """What instance numbers stand for."""
+        found = self.record.get("tables")
+        if found is not None:
+            return tuple(InstanceTable.from_json(table) for table in found)
+        return (
+            InstanceTable(
+                kind=CHUNKED,
+                first_index=0,
+                num_instances=self.num_instances,
+                sequence_length=self.sequence_length,
+                start=0,
+                end=len(self.uses),
+            ),
+        )
+
+    @property
+    def length_changes(self) -> tuple[int, ...]:
+        """Positions at which another sequence length begins: no batch goes across them."""
+        segments = self.record["segments"]
+        return tuple(
+            int(after["first_instance"])
+            for before, after in pairwise(segments)
+            if before["sequence_length"] != after["sequence_length"]
+        )
+
+    def open_spans(self) -> SpanFiles | None:
+        """Map the spans of the plan's instances; None when all tables are chunked."""
+        if all(table.kind == CHUNKED for table in self.tables):
+            return None
+        return SpanFiles(self.folder, self.record["files"])
 
     @property
     def seed(self) -> int:
@@ -235,8 +302,8 @@ class Plan:
 
     @property
     def is_one_pass(self) -> bool:
-        """True when the plan has one epoch: it extends another plan."""
-        return self.record["parent"] is not None
+        """True when the plan has one epoch: a mixture, or it extends another plan."""
+        return self.record["parent"] is not None or self.record["order"] == MIXTURE
 
     @property
     def num_positions(self) -> int:
@@ -244,7 +311,10 @@ class Plan:
         return int(self.record["files"][ORDER_FILE]["count"])
 
     def open_order(self) -> Order:
-        """Map the order of epoch 0, unpadded."""
+        """Map the order of epoch 0, unpadded; on a server it is read by range."""
+        if self.far_order is not None:
+            far: Order = self.far_order
+            return far
         entry = self.record["files"][ORDER_FILE]
         return open_order(self.folder / ORDER_FILE, entry["count"], entry["dtype"])
 
@@ -273,15 +343,13 @@ def parse_plan(data: bytes, where: str) -> dict[str, Any]:
     """
     record = parse_record(data, where)
     require_keys(record, _KEYS, where)
-    for key, known in (
-        ("packing", "chunked"),
-        ("order", "shuffle"),
-        ("algorithm", {"permutation": PERMUTATION, "cutting": CUTTING}),
-    ):
-        if record[key] != known:
+    for key, known in (("packing", (CUT, BEST_FIT)), ("order", (SHUFFLE, MIXTURE))):
+        if record[key] not in known:
             raise NotInThisVersion(f"{where}: {key} {record[key]!r} is not in this version")
-    if len({segment["sequence_length"] for segment in record["segments"]}) != 1:
-        raise NotInThisVersion(f"{where}: several sequence lengths are not in this version")
+    unknown = sorted(record["algorithm"].items() - _ALGORITHMS)
+    if unknown:
+        raise NotInThisVersion(f"{where}: algorithm {dict(unknown)} is not in this version")
+    check_tables([InstanceTable.from_json(item) for item in record.get("tables", ())], where)
     if (record["parent"] is None) != (record["prefix"] is None):
         raise IntegrityError(f"{where}: a plan has both parent and prefix, or neither")
     if record["plan_id"] != record["fingerprint"][:16]:

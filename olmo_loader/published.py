@@ -17,6 +17,7 @@ from olmo_loader.byte_range import local_path
 from olmo_loader.dataset_file import DatasetFile, read_dataset_file
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader
+from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan, read_plan
 from olmo_loader.takedowns import read_takedowns, spans_by_shard
 
@@ -49,7 +50,8 @@ class PublishedDataset:
     def source_of_file(self) -> NDArray[np.int64]:
         """Number in `sources` of each shard, int64 ``(shards,)``."""
         numbers = {name: number for number, name in enumerate(self.sources)}
-        return np.array([numbers[record["source"]] for record in self.plan.shards], np.int64)
+        found = [numbers[self.plan.shards[shard]["source"]] for shard in self.plan.uses]
+        return np.array(found, np.int64)
 
 
 def open_published(folder: str | Path, plan_id: str | None = None) -> PublishedDataset:
@@ -75,8 +77,15 @@ def open_published(folder: str | Path, plan_id: str | None = None) -> PublishedD
     for record in plan.shards:
         check_shard(place, record, plan)
     return PublishedDataset(
-        folder=place, file=file, plan=plan, reader=InstanceReader(_files(place, file, plan))
+        folder=place, file=file, plan=plan, reader=_reader(_files(place, file, plan), plan)
     )
+
+
+def _reader(files: InstanceFiles, plan: Plan) -> InstanceReader:
+    """Return the plain reader where instances are numbered through the files one after another."""
+    if "tables" not in plan.record:
+        return InstanceReader(files)
+    return TableReader(files, plan.tables, plan.open_spans())
 
 
 def check_shard(folder: Path, record: dict[str, Any], plan: Plan) -> None:
@@ -100,14 +109,18 @@ def check_shard(folder: Path, record: dict[str, Any], plan: Plan) -> None:
 
 def _files(folder: Path, file: DatasetFile, plan: Plan) -> InstanceFiles:
     spans = spans_by_shard(read_takedowns(folder, file.takedown))
-    numbers = {record["shard"]: number for number, record in enumerate(plan.shards)}
-    masked = {numbers[shard]: found for shard, found in spans.items() if shard in numbers}
+    shards = [plan.shards[number] for number in plan.uses]
+    masked = {
+        number: spans[record["shard"]]
+        for number, record in enumerate(shards)
+        if record["shard"] in spans
+    }
     return InstanceFiles(
-        paths=tuple(folder / record["shard"] for record in plan.shards),
-        num_tokens=np.array([record["n_tokens"] for record in plan.shards], np.int64),
+        paths=tuple(folder / record["shard"] for record in shards),
+        num_tokens=np.array([record["n_tokens"] for record in shards], np.int64),
         dtype=plan.dtype,
         sequence_length=plan.sequence_length,
-        num_docs=tuple(record["n_docs"] for record in plan.shards),
+        num_docs=tuple(record["n_docs"] for record in shards),
         masked_spans=masked,
         pad_token_id=file.tokenizer["pad_token_id"],
         described=True,

@@ -9,7 +9,8 @@ The left side is what the token parts counted when they were written. The right 
 elsewhere: the plan's instances, the shard index, and the lengths of the documents that no shard
 holds yet. A document is where its first token is.
 
-Not drawn, discarded and left out are 0 in plans of this version: they use each shard once, whole.
+In a plan that reads each shard once, whole, not drawn, discarded and left out are 0. Others are
+counted range by range from their order: what is drawn counts once, however often it is drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ import numpy as np
 
 from assets.errors import IntegrityError
 from assets.manifest import PartEntry
+from assets.ordering.coverage import (
+    Coverage,
+    ShardPieces,
+    intersect_ranges,
+    range_tokens,
+    subtract_ranges,
+)
+from olmo_loader.plan import Plan
+from olmo_loader.plan_identity import BEST_FIT
 from olmo_loader.shard_files import open_docs
 from olmo_loader.shard_index import TRAIN_SPLIT
 from olmo_loader.takedowns import spans_by_shard
@@ -74,6 +84,7 @@ def count_accounts(
     sequence_length: int,
     pending: Mapping[str, Amount],
     takedowns: Iterable[dict[str, Any]],
+    plan: Plan | None = None,
 ) -> dict[str, SourceAccount]:
     """Count every line of every source.
 
@@ -84,26 +95,84 @@ def count_accounts(
         sequence_length: of the plan.
         pending: by source, measured on the token parts' own rows.
         takedowns: all takedown records, those of this publication included.
+        plan: one that is mixed, packed, extended or repeats shards; None: each shard once, whole.
     """
     accounts: dict[str, SourceAccount] = {}
     for entry in token_parts:
         account = accounts.setdefault(entry.source, SourceAccount())
         account.token_documents += Amount(entry.statistics["documents"], entry.statistics["tokens"])
     spans = spans_by_shard(takedowns)
+    pieces = {} if plan is None else _pieces_by_shard(plan)
+    left_out = {} if plan is None else _left_out(plan, spans)
     for record in records:
         account = accounts.setdefault(record["source"], SourceAccount())
         starts = np.asarray(open_docs(dataset_dir / record["shard"], record["n_docs"])["start"])
+        masked = spans.get(record["shard"])
+        if plan is not None and record["split"] == TRAIN_SPLIT:
+            shard = record["shard"]
+            _count_pieces(account, record, starts, pieces.get(shard), left_out.get(shard), masked)
+            continue
         _count_shard(account, record, starts, sequence_length)
-        if record["shard"] in spans and record["split"] == TRAIN_SPLIT:
+        if masked is not None and record["split"] == TRAIN_SPLIT:
             end = record["n_tokens"] // sequence_length * sequence_length
-            account.withdrawn += _masked(spans[record["shard"]], starts, end)
+            account.withdrawn += _masked(masked, starts, end)
     for source, amount in pending.items():
         accounts.setdefault(source, SourceAccount()).pending += amount
     return accounts
 
 
-def check_accounts(accounts: Mapping[str, SourceAccount], num_instances: int, length: int) -> None:
+def _pieces_by_shard(plan: Plan) -> dict[str, ShardPieces]:
+    return {plan.shards[number]["shard"]: found for number, found in Coverage(plan).shards()}
+
+
+def _left_out(plan: Plan, spans: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+    """Return by shard what a packed plan may have left out; others mask what they hold."""
+    return dict(spans) if plan.record["packing"] == BEST_FIT else {}
+
+
+def _count_pieces(
+    account: SourceAccount,
+    record: dict[str, Any],
+    starts: np.ndarray[Any, Any],
+    pieces: ShardPieces | None,
+    left_out: np.ndarray[Any, Any] | None,
+    masked: np.ndarray[Any, Any] | None,
+) -> None:
+    """Count a training shard range by range: drawn, cut but not drawn, left out, and the rest."""
+    size, none = record["n_tokens"], np.empty((0, 2), np.int64)
+    drawn = none if pieces is None else pieces.union(least=1)
+    cut = none if pieces is None else pieces.union()
+    rest = subtract_ranges(np.array([[0, size]]), cut, size)
+    out = none if left_out is None else intersect_ranges(rest, left_out)
+    rest = subtract_ranges(rest, out, size)
+    account.in_instances += _amount(drawn, starts)
+    account.not_drawn += _amount(subtract_ranges(cut, drawn, size), starts)
+    account.left_out += _amount(out, starts)
+    if pieces is not None and pieces.is_chunked:
+        account.shard_tails += _amount(rest, starts)
+    else:
+        account.discarded += _amount(rest, starts)
+    if masked is not None:
+        account.withdrawn += _amount(intersect_ranges(drawn, masked), starts)
+
+
+def _amount(ranges: np.ndarray[Any, Any], starts: np.ndarray[Any, Any]) -> Amount:
+    """Return the documents that begin in disjoint ranges of a shard, and the tokens in them."""
+    if not len(ranges):
+        return Amount()
+    lows, highs = np.searchsorted(starts, ranges.astype(np.uint64)).T
+    return Amount(int((highs - lows).sum()), range_tokens(ranges))
+
+
+def check_accounts(
+    accounts: Mapping[str, SourceAccount], num_instances: int | None, length: int
+) -> None:
     """Check that every line adds up, and that the plan has the instances that are in them.
+
+    Args:
+        accounts: by source.
+        num_instances: of a plan that reads each shard once, whole; None for others.
+        length: tokens per instance.
 
     Raises:
         IntegrityError: names the source, both sides and the unit.
@@ -123,7 +192,7 @@ def check_accounts(accounts: Mapping[str, SourceAccount], num_instances: int, le
                     f"({parts})"
                 )
     found = sum(account.in_instances.tokens for account in accounts.values())
-    if found != num_instances * length:
+    if num_instances is not None and found != num_instances * length:
         raise IntegrityError(
             f"the shards hold {found:,d} tokens in instances, the plan "
             f"{num_instances:,d} instances of {length:,d}"

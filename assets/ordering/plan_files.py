@@ -8,28 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from assets.errors import StageError
-from assets.ordering.provenance import provenance_csv
+from assets.ordering.coverage import Coverage
+from assets.ordering.drafts import PlanInputs, draft_plan
+from assets.ordering.order_files import OrderWriter, write_segment
+from assets.ordering.order_tables import SegmentTables
+from assets.ordering.pack_plan import PackedTables, pack_plan
+from assets.ordering.provenance import covered_provenance_csv, provenance_csv
 from assets.ordering.published import in_dataset, loader_errors, open_plan
+from assets.ordering.shares import SourceWeights
 from assets.root import Root
-from assets.settings.schema import OrderingSettings
-from olmo_loader.global_indices import ORDER_FILE
+from assets.settings.ordering import OrderingSettings
+from olmo_loader.global_indices import ORDER_FILE, build_order, write_order
+from olmo_loader.instance_tables import CHUNKED, OFFSETS_FILE, SPANS_FILE, InstanceTable
 from olmo_loader.plan import (
     PLAN_FILE,
     PROVENANCE_FILE,
     SHARDS_FILE,
+    SOURCE_IDS_FILE,
     Plan,
-    describe_plan,
     plan_name,
-    train_records,
+    seal_plan,
+    shards_file,
     write_plan,
 )
-from olmo_loader.shard_index import IndexSnapshot
+from olmo_loader.plan_identity import BEST_FIT, MIXTURE, train_records
+from olmo_loader.records import write_atomically
+from olmo_loader.shard_index import IndexSnapshot, in_plan_order
 
-PLAN_FILES = (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE, PLAN_FILE)
+EXTRA_FILES = (SPANS_FILE, OFFSETS_FILE, SOURCE_IDS_FILE)
+"""Files that only some plans have."""
+PLAN_FILES = (SHARDS_FILE, PROVENANCE_FILE, *EXTRA_FILES, ORDER_FILE, PLAN_FILE)
 """Files of a plan in the order in which they are published."""
+
+Licences = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +60,11 @@ def build_plan(
     records: Sequence[dict[str, Any]],
     snapshot: IndexSnapshot,
     ordering: OrderingSettings,
-    licences: Mapping[str, str | None],
+    licences: Licences,
+    *,
+    weights: SourceWeights | None = None,
+    takedown: IndexSnapshot | None = None,
+    takedowns: Sequence[dict[str, Any]] = (),
 ) -> BuiltPlan:
     """Make the plan of a snapshot, or find it made; nothing points to it yet.
 
@@ -53,47 +72,158 @@ def build_plan(
         root: the root whose data set gets the plan.
         records: every record of the snapshot.
         snapshot: what they are.
-        ordering: sequence length and seed.
+        ordering: sequence length, seed, packing and order.
         licences: licence by source, for provenance.csv; a plan keeps the licences it was made with.
+        weights: of the sources.
+        takedown: last record of the takedown log.
+        takedowns: all records up to it; a packed plan leaves out what they name.
 
     Raises:
         StageError: no shard is as long as one instance.
+        ConfigurationError: weights or repetitions that cannot be.
         IntegrityError: the plan is there, and damaged.
     """
-    _check_lengths(records, ordering.sequence_length)
+    _check_lengths(records, ordering)
+    inputs = PlanInputs(
+        records=records,
+        snapshot=snapshot,
+        ordering=ordering,
+        weights=weights or SourceWeights(),
+        takedown=takedown,
+    )
     with loader_errors(root):
-        described = describe_plan(
-            records,
-            snapshot=snapshot,
-            # A function of the snapshot alone: a replay of the log makes the same plan.
-            generation=max(record["generation"] for record in records),
-            sequence_length=ordering.sequence_length,
-            seed=ordering.seed,
-        )
+        described = draft_plan(inputs)
     plan_id = described["plan_id"]
     if root.storage.size(in_dataset(plan_name(plan_id))) is not None:
         return BuiltPlan(plan=open_plan(root, plan_id), is_new=False)
-    provenance = provenance_csv(described, records, licences)
     with root.workspace() as folder:
-        write_plan(folder, described, records, provenance)
-        for file in PLAN_FILES:
-            root.publish_file(in_dataset(plan_name(plan_id, file)), folder / file)
+        if is_plain(described):
+            provenance = provenance_csv(described, records, licences)
+            write_plan(folder, described, records, provenance)
+        else:
+            packed = None
+            if described["packing"] == BEST_FIT:
+                packed = pack_plan(root, folder, described, inputs.shards, takedowns)
+            write_mixed(folder, described, records, licences, packed)
+        publish_files(root, plan_id, folder)
     return BuiltPlan(plan=open_plan(root, plan_id), is_new=True)
 
 
-def _check_lengths(records: Sequence[dict[str, Any]], sequence_length: int) -> None:
+def is_plain(plan: Mapping[str, Any]) -> bool:
+    """Tell whether a plan is of OLMo's kind: each shard once, cut by arithmetic, shuffled."""
+    return (
+        plan["order"] != MIXTURE
+        and plan["packing"] != BEST_FIT
+        and plan["parent"] is None
+        and plan.get("uses") is None
+    )
+
+
+def publish_files(root: Root, plan_id: str, folder: Path) -> None:
+    """Move a plan's files into the data set, `plan.json` last."""
+    for file in PLAN_FILES:
+        if (folder / file).exists():
+            root.publish_file(in_dataset(plan_name(plan_id, file)), folder / file)
+
+
+def write_mixed(
+    folder: Path,
+    described: dict[str, Any],
+    records: Sequence[dict[str, Any]],
+    licences: Licences,
+    packed: PackedTables | None = None,
+) -> dict[str, Any]:
+    """Write the files of a fresh plan that is packed, mixed, or reads shards several times.
+
+    Args:
+        folder: empty, or holding the spans of `packed`.
+        described: see `draft_plan`.
+        records: every index record of the snapshot.
+        licences: by source.
+        packed: of a packed plan.
+
+    Returns:
+        `plan.json`.
+    """
+    shards = train_records(in_plan_order(records))
+    uses = described.get("uses") or list(range(len(shards)))
+    tables = [_chunked_table(described, shards, uses)] if packed is None else packed.tables
+    prepared = SegmentTables(tables, packed.spans if packed else None, shards, uses)
+    plan = {**described, "num_instances": prepared.num_instances}
+    plan["tables"] = [table.to_json() for table in tables]
+    if packed is not None:
+        plan["packing_report"] = packed.report
+    if described["order"] == MIXTURE:
+        plan, positions = _write_mixture(folder, plan, prepared)
+    else:
+        positions = prepared.num_instances
+        write_order(folder / ORDER_FILE, build_order(positions, plan["seed"]))
+    return finish_plan(folder, plan, records, licences, positions)
+
+
+def finish_plan(
+    folder: Path,
+    plan: dict[str, Any],
+    records: Sequence[dict[str, Any]],
+    licences: Licences,
+    positions: int,
+) -> dict[str, Any]:
+    """Write shards, provenance and `plan.json` over a plan's order and spans."""
+    write_atomically(folder / SHARDS_FILE, shards_file(records))
+    write_atomically(folder / PROVENANCE_FILE, b"")
+    extra = [name for name in EXTRA_FILES if (folder / name).exists()]
+    shards = tuple(train_records(in_plan_order(records)))
+    sealed = seal_plan(folder, plan, positions, extra)
+    # Provenance is counted from the order as it was written, not from what was meant.
+    unfinished = Plan(folder=folder, record=sealed, shards=shards)
+    provenance = covered_provenance_csv(unfinished, Coverage(unfinished), licences)
+    write_atomically(folder / PROVENANCE_FILE, provenance)
+    return seal_plan(folder, plan, positions, extra)
+
+
+def _write_mixture(
+    folder: Path, plan: dict[str, Any], tables: SegmentTables
+) -> tuple[dict[str, Any], int]:
+    every = list(range(len(tables.tables)))
+    writer = OrderWriter(folder, tables.num_instances, has_groups=True)
+    segments, rows = [], []
+    for number, segment in enumerate(plan["segments"]):
+        begun = {**segment, "levels": [every], "whole": every}
+        done, found = write_segment(writer, tables, begun, number=number, seed=plan["seed"])
+        segments.append(done)
+        rows += found
+    writer.close()
+    return {**plan, "segments": segments, "sources": rows}, writer.positions
+
+
+def _chunked_table(
+    plan: Mapping[str, Any], shards: Sequence[Mapping[str, Any]], uses: Sequence[int]
+) -> InstanceTable:
+    length = plan["segments"][0]["sequence_length"]
+    return InstanceTable(
+        kind=CHUNKED,
+        first_index=0,
+        num_instances=sum(shards[number]["n_tokens"] // length for number in uses),
+        sequence_length=length,
+        start=0,
+        end=len(uses),
+    )
+
+
+def _check_lengths(records: Sequence[dict[str, Any]], ordering: OrderingSettings) -> None:
     training = train_records(records)
     if not training:
         raise StageError(
             "there is no shard to train on: no source has kept enough text yet; see what was lost "
             "where in the stage table, land more text, or lower sharding.min_tokens"
         )
+    length = ordering.sequence_length
     longest = max(training, key=lambda record: record["n_tokens"])
-    if longest["n_tokens"] < sequence_length:
+    if ordering.packing != BEST_FIT and longest["n_tokens"] < length:
         total = sum(record["n_tokens"] for record in training)
         raise StageError(
             f"no shard holds one training instance: {len(training):,d} shards have {total:,d} "
             f"tokens in all, the longest ({longest['shard']}) {longest['n_tokens']:,d}, and "
-            f"ordering.sequence_length is {sequence_length:,d}; set it to at most "
+            f"ordering.sequence_length is {length:,d}; set it to at most "
             f"{longest['n_tokens']:,d}, or land more text"
         )

@@ -13,10 +13,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from assets.errors import IntegrityError
-from olmo_loader.plan import train_records
+from assets.ordering.coverage import Coverage, range_tokens
+from olmo_loader.plan import Plan
+from olmo_loader.plan_identity import train_records
 from olmo_loader.shard_files import CSV_SUFFIX, TOKENS_SUFFIX
 from olmo_loader.shard_index import in_plan_order
 
@@ -78,6 +81,92 @@ def provenance_csv(
     table = provenance_table(plan, records, licences)
     text: str = table.to_csv(index=False, lineterminator="\n")
     return text.encode()
+
+
+def covered_provenance_csv(
+    plan: Plan, coverage: Coverage, licences: Mapping[str, str | None]
+) -> bytes:
+    """Return provenance.csv of a plan that is mixed, packed, extended, or repeats shards.
+
+    One row per shard and repeat: repeat k holds what is drawn at least k times, so that an instance
+    drawn three times is in the rows of repeats 1, 2 and 3. Its instances are those with a token of
+    the shard, its share that of the order's real tokens. A shard that is not drawn has one row.
+    Such plans have no ranges of global indices.
+    """
+    table = _covered_table(plan, coverage, licences)
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _covered_table(
+    plan: Plan, coverage: Coverage, licences: Mapping[str, str | None]
+) -> pd.DataFrame:
+    rows = []
+    for number, pieces in coverage.shards():
+        record = plan.shards[number]
+        sizes = pieces.ends - pieces.starts
+        for repeat in range(1, max(int(pieces.draws.max(initial=0)), 1) + 1):
+            used = pieces.draws >= repeat
+            rows.append(
+                {
+                    "Dataset": record["source"],
+                    "Data Directory": _csv_path(record["shard"]),
+                    "shard": record["shard"],
+                    "repeat": repeat,
+                    "documents": record["n_docs"],
+                    "tokens": record["n_tokens"],
+                    "sha256": record["sha256"],
+                    "licence": licences.get(record["source"]),
+                    "instances": len(np.unique(pieces.instances[used])),
+                    "share": int(sizes[used].sum()),
+                }
+            )
+    table = pd.DataFrame(rows)
+    table["share"] = (table["share"] / max(int(table["share"].sum()), 1)).round(SHARE_DIGITS)
+    for column in ("first_global_index", "last_global_index"):
+        table[column] = pd.array([None] * len(table), dtype="Int64")
+    return table[list(COLUMNS)]
+
+
+def check_covered_provenance(
+    data: bytes, plan: Plan, coverage: Coverage, where: str
+) -> dict[str, Any]:
+    """Prove that provenance.csv says of every shard and repeat what the plan's order says.
+
+    Returns:
+        As `check_provenance`.
+
+    Raises:
+        IntegrityError: names the first row that is missing, extra, or wrong.
+    """
+    table = read_provenance(data, where)
+    licences = dict(zip(table["Dataset"], table["licence"], strict=True))
+    expected = _covered_table(plan, coverage, licences)
+    found = list(zip(table["shard"], table["repeat"], strict=True))
+    wanted = list(zip(expected["shard"], expected["repeat"], strict=True))
+    if found != wanted:
+        different = sorted(set(found) ^ set(wanted)) or [wanted[0]]
+        raise IntegrityError(
+            f"{where}: the rows are not the plan's shards and repeats in order, the first that "
+            f"differs is {different[0][0]} repeat {different[0][1]}"
+        )
+    for column in ("Dataset", "Data Directory", "documents", "tokens", "sha256", "instances"):
+        _check_column(table, column, expected[column].astype(table[column].dtype), where)
+    wrong = ((table["share"] - expected["share"]).abs() > 10.0**-SHARE_DIGITS).to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise IntegrityError(
+            f"{where}: row {row + 1} ({table['shard'][row]}) has share {table['share'][row]}, "
+            f"expected {expected['share'][row]}"
+        )
+    covered = sum(range_tokens(pieces.union(least=1)) for _, pieces in coverage.shards())
+    return {
+        "rows": len(table),
+        "shards": int(table["shard"].nunique()),
+        "instances": int((coverage.draws > 0).sum()),
+        "documents": int(expected.drop_duplicates("shard")["documents"].sum()),
+        "tokens": covered,
+    }
 
 
 def read_provenance(data: bytes, where: str) -> pd.DataFrame:

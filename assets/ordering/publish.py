@@ -23,10 +23,11 @@ from assets.ordering.accounting import SourceAccount, check_accounts, count_acco
 from assets.ordering.checks import Check, require_all, run_checks
 from assets.ordering.ledger_checks import check_ledgers
 from assets.ordering.order_checks import check_order
-from assets.ordering.plan_files import BuiltPlan, build_plan
-from assets.ordering.provenance import check_provenance
+from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
+from assets.ordering.plan_files import BuiltPlan, build_plan, is_plain
 from assets.ordering.published import Published, dataset_dir, in_dataset, read_published
 from assets.ordering.shard_checks import check_shards
+from assets.ordering.shares import SourceWeights
 from assets.ordering.snapshot import PublishableGeneration, find_publishable
 from assets.ordering.withdrawals import (
     TakedownPlan,
@@ -42,7 +43,6 @@ from assets.sources.landing_log import LandingLog
 from assets.storage.interface import digest
 from assets.tokenizing.train import TokenizerPin, read_pin
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile
-from olmo_loader.plan import PROVENANCE_FILE
 from olmo_loader.shard_index import IndexSnapshot
 
 ATTEMPTS = 20
@@ -120,9 +120,9 @@ class _Publication:
     def publish(self) -> DatasetReport | None:
         """Publish; None if another run did so first."""
         found = self._found
-        built = self._build_plan()
         withdrawn = read_withdrawn(self._root, found.number)
         takedowns = plan_takedowns(self._root, withdrawn, found.records)
+        built = self._build_plan(takedowns)
         checks = self._check(built, takedowns)
         if not append_takedowns(self._root, takedowns):
             return None
@@ -148,7 +148,7 @@ class _Publication:
             waiting=found.waiting,
         )
 
-    def _build_plan(self) -> BuiltPlan:
+    def _build_plan(self, takedowns: TakedownPlan) -> BuiltPlan:
         if not self._found.records:
             raise StageError(
                 f"{self._root.url}: generation {self._found.number} kept no document at all; see "
@@ -160,12 +160,14 @@ class _Publication:
             self._found.snapshot,
             self._settings.ordering,
             {source.name: source.licence for source in self._settings.sources},
+            weights=SourceWeights.of(self._settings.sources),
+            takedown=takedowns.last,
+            takedowns=takedowns.records,
         )
 
     def _check(self, built: BuiltPlan, takedowns: TakedownPlan) -> tuple[Check, ...]:
         root, found, plan = self._root, self._found, built.plan
         folder = dataset_dir(root)
-        provenance = plan.folder / PROVENANCE_FILE
         published_seq = 0 if self._published is None else self._published.file.snapshot.seq
         checks = run_checks(
             {
@@ -177,10 +179,10 @@ class _Publication:
                     read_after=published_seq,
                     processes=self._settings.engine.processes,
                 ),
-                "order": lambda: check_order(plan),
-                "provenance": lambda: check_provenance(
-                    provenance.read_bytes(), plan.record, plan.shards, str(provenance)
+                "order": lambda: (check_order if is_plain(plan.record) else check_mixed_order)(
+                    plan
                 ),
+                "provenance": lambda: check_plan_provenance(plan),
                 "takedowns": lambda: check_takedowns(root, takedowns, found.index),
             }
         )
@@ -196,8 +198,10 @@ class _Publication:
             sequence_length=plan.sequence_length,
             pending=self._found.pending,
             takedowns=takedowns.records,
+            plan=None if is_plain(plan.record) else plan,
         )
-        check_accounts(self._accounts, plan.num_instances, plan.sequence_length)
+        num_instances = plan.num_instances if is_plain(plan.record) else None
+        check_accounts(self._accounts, num_instances, plan.sequence_length)
         return {source: account.as_dict() for source, account in sorted(self._accounts.items())}
 
     def _dataset_file(self, plan_id: str, takedown: IndexSnapshot | None) -> DatasetFile:

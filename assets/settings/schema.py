@@ -12,6 +12,7 @@ from typing import Any, Literal
 from assets.errors import ConfigurationError
 from assets.settings.checks import refuse_later, require
 from assets.settings.dedup import DedupSettings
+from assets.settings.ordering import OrderingSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
@@ -45,7 +46,10 @@ class SourceSettings:
     priority: int = 0
     """Within a generation, documents of a source with a higher priority are kept first."""
     weight: float | None = None
+    """Share of the tokens of a mixture, relative to the other sources; unset means by size. With
+    `order: shuffle`, how often each of its shards is read in an epoch: 1, 2, 3, ..."""
     max_repetition: float | None = None
+    """How often a mixture may read the source, in its own size; once when unset."""
     strata: str | None = None
     holdout: dict[str, Any] | None = None
 
@@ -64,8 +68,11 @@ class SourceSettings:
             f"format: {self.format!r} is not one of {', '.join(READ_FORMATS)}",
         )
         require(len(self.languages) > 0, "languages: name at least one, or any")
-        refuse_later("weight", self.weight)
-        refuse_later("max_repetition", self.max_repetition)
+        require(self.weight is None or self.weight >= 0, f"weight: {self.weight} is negative")
+        require(
+            self.max_repetition is None or self.max_repetition > 0,
+            f"max_repetition: {self.max_repetition} must be above 0",
+        )
         refuse_later("strata", self.strata)
         if self.holdout is not None and self.holdout.get("fraction", 0.0) != 0.0:
             refuse_later("holdout", self.holdout)
@@ -215,24 +222,6 @@ class ShardingSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OrderingSettings:
-    """The order of training instances."""
-
-    sequence_length: int = 4096
-    seed: int = 6198
-    packing: str = "chunked"
-    order: str = "shuffle"
-    instance_filter: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        require(self.sequence_length >= 1, "sequence_length: must be at least 1")
-        require(self.seed >= 0, f"seed: {self.seed} must not be negative")
-        refuse_later("packing", self.packing, accepted="chunked")
-        refuse_later("order", self.order, accepted="shuffle")
-        refuse_later("instance_filter", self.instance_filter)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class EngineSettings:
     """Where part tasks run; never changes a result."""
 
@@ -273,6 +262,18 @@ class Settings:
         repeated = sorted({name for name in names if names.count(name) > 1})
         require(not repeated, f"sources: the names {repeated} appear more than once")
         require(bool(names), "sources: at least one source is needed")
+        if self.ordering.order == "shuffle":
+            self._check_repeats()
+
+    def _check_repeats(self) -> None:
+        for source in self.sources:
+            whole = source.weight is None or (source.weight >= 1 and source.weight % 1 == 0)
+            require(
+                whole,
+                f"sources: {source.name} has weight {source.weight}, and ordering.order is shuffle, "
+                "where a weight is how often whole shards are read (1, 2, 3, ...): "
+                "set ordering.order to mixture, or leave the weight out",
+            )
 
     def source(self, name: str) -> SourceSettings:
         """Return one source by name.

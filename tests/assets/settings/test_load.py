@@ -65,8 +65,6 @@ def test_what_does_not_fit_is_refused(tmp_path, text, expected):
 @pytest.mark.parametrize(
     "later",
     [
-        "ordering: {packing: best_fit}",
-        "ordering: {order: mixture}",
         "engine: {kind: ray}",
         "dedup: {policy: newest}",
         "cleaning: {perplexity: {order: 2}}",
@@ -84,8 +82,6 @@ def test_a_value_of_a_later_version_is_refused_not_ignored(tmp_path, later):
     [
         "strata: topic",
         "holdout: {fraction: 0.1}",
-        "weight: 0.5",
-        "max_repetition: 4",
         "format: wet",
     ],
 )

@@ -1,0 +1,153 @@
+"""A plan before its files: what decides it, and with that its id."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assets.errors import ConfigurationError
+from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
+from assets.settings.ordering import MixtureSettings, OrderingSettings
+from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC, Mixture
+from olmo_loader.plan import CUTTING, PACKING, describe_plan
+from olmo_loader.plan_identity import (
+    BEST_FIT,
+    CUT,
+    MIXTURE,
+    SHUFFLE,
+    plan_fingerprint,
+    train_records,
+)
+from olmo_loader.shard_index import IndexSnapshot, in_plan_order
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanInputs:
+    """Everything a fresh plan follows from."""
+
+    records: Sequence[dict[str, Any]]
+    """Every index record of the snapshot, in any order."""
+    snapshot: IndexSnapshot
+    ordering: OrderingSettings
+    weights: SourceWeights = field(default_factory=SourceWeights)
+    takedown: IndexSnapshot | None = None
+    """Last takedown record: a packed plan leaves out what it and those before it name."""
+
+    @property
+    def shards(self) -> list[dict[str, Any]]:
+        """Records of the training shards, in plan order."""
+        return train_records(in_plan_order(self.records))
+
+    @property
+    def generation(self) -> int:
+        """A function of the snapshot alone: a replay of the log makes the same plan."""
+        return max(int(record["generation"]) for record in self.records)
+
+
+def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
+    """Return a fresh plan's description: `plan.json` without what follows from the rest.
+
+    A plan of OLMo's kind (chunked, shuffled, every shard once) comes back complete.
+
+    Raises:
+        ConfigurationError: weights that cannot be, see `build_mixtures`.
+    """
+    ordering = inputs.ordering
+    described = describe_plan(
+        inputs.records,
+        snapshot=inputs.snapshot,
+        generation=inputs.generation,
+        sequence_length=1 if ordering.packing == BEST_FIT else ordering.sequence_length,
+        seed=ordering.seed,
+    )
+    shards = inputs.shards
+    uses = repeated_uses(shards, inputs.weights) if ordering.order == SHUFFLE else None
+    if ordering.packing == CUT and ordering.order == SHUFFLE and uses is None:
+        return described
+    segment = {**described["segments"][0], "sequence_length": ordering.sequence_length}
+    plan = {
+        **described,
+        "packing": ordering.packing,
+        "order": ordering.order,
+        "segments": [segment],
+        "algorithm": _algorithm(ordering, described["algorithm"]["permutation"]),
+    }
+    if uses is not None:
+        plan["uses"] = uses
+        counts = [record["n_tokens"] // ordering.sequence_length for record in shards]
+        plan["num_instances"] = sum(counts[number] for number in uses)
+    if ordering.packing == BEST_FIT:
+        plan["packing_options"] = dataclasses.asdict(ordering.packing_options)
+        plan["takedown"] = None if inputs.takedown is None else inputs.takedown.as_json()
+    if ordering.order == MIXTURE:
+        mixtures = mix(ordering.mixture or MixtureSettings(), inputs, ordering.sequence_length)
+        plan["segments"] = [
+            {**segment, "mixture": mixture.to_json(), "stage": number}
+            for number, mixture in enumerate(mixtures)
+        ]
+    return with_id(shards, plan)
+
+
+def with_id(shards: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description with its fingerprint and id."""
+    fingerprint = plan_fingerprint(shards, plan)
+    return {**plan, "plan_id": fingerprint[:16], "fingerprint": fingerprint}
+
+
+def mix(settings: MixtureSettings, inputs: PlanInputs, sequence_length: int) -> list[Mixture]:
+    """Return the mixtures of a plan's stages over all its shards."""
+    named = settings.weights or next(
+        (stage.weights for stage in settings.stages if stage.weights), None
+    )
+    return build_mixtures(
+        settings,
+        inputs.weights,
+        group_sizes(inputs.shards, named, inputs.ordering, sequence_length),
+        sequence_length,
+    )
+
+
+def group_sizes(
+    shards: Sequence[Mapping[str, Any]],
+    weights: Mapping[str, float] | None,
+    ordering: OrderingSettings,
+    sequence_length: int,
+) -> dict[str, int]:
+    """Return the tokens by group that stand in instances (packed: in shards)."""
+    sizes: dict[str, int] = {}
+    for name, record in zip(group_of_shards(shards, weights), shards, strict=True):
+        tokens = record["n_tokens"]
+        if ordering.packing == CUT:
+            tokens = tokens // sequence_length * sequence_length
+        sizes[name] = sizes.get(name, 0) + tokens
+    return sizes
+
+
+def repeated_uses(shards: Sequence[Mapping[str, Any]], weights: SourceWeights) -> list[int] | None:
+    """Return shard numbers, each as often as its source's weight says; None if all are 1."""
+    times = [int(weights.weights.get(record["source"]) or 1) for record in shards]
+    if all(count == 1 for count in times):
+        return None
+    return [number for number, count in enumerate(times) for _ in range(count)]
+
+
+def _algorithm(ordering: OrderingSettings, permutation: str) -> dict[str, str]:
+    found = {"permutation": permutation, "cutting": CUTTING}
+    if ordering.packing == BEST_FIT:
+        found = {"permutation": permutation, "packing": PACKING}
+    if ordering.order == MIXTURE:
+        sampler = (ordering.mixture or MixtureSettings()).sampler
+        found |= {"mixture": DEFICIT if sampler == "deficit" else STOCHASTIC, "passes": PASSES}
+        del found["permutation"]
+    return found
+
+
+def require_instances(total: int, sequence_length: int) -> None:
+    """Refuse a plan without an instance."""
+    if total == 0:
+        raise ConfigurationError(
+            f"nothing is left for an instance of {sequence_length:,d} tokens; land more text, or "
+            "lower ordering.sequence_length"
+        )

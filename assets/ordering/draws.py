@@ -1,0 +1,425 @@
+"""The order of a mixture, drawn ahead: the same sequence as `olmo_loader.mixture.MixtureSampler`.
+
+Draws are made in blocks by compiled code and written as they come. In memory are the pass of every
+group that is being drawn (as many numbers as the order has, at most), and one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+
+from assets.errors import ConfigurationError
+from olmo_loader.mixture import (
+    ONE,
+    GroupUnits,
+    Mixture,
+    draw_bits,
+    number_dtype,
+    pass_limits,
+    relative_means,
+)
+
+BLOCK = 1 << 20
+"""Draws between two looks at the state."""
+
+_FULL, _ENDED, _STOPPED = -1, -2, -3
+_NO_END = 1 << 62
+_NEVER = -(1 << 62)
+
+TokensOf = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(kw_only=True, slots=True)
+class DrawState:
+    """Where a segment's draws are; every array has one number per group."""
+
+    deficits: np.ndarray
+    """int64, fixed point."""
+    targets: np.ndarray
+    """Tokens a group should have had, float64: the time average of its shares."""
+    consumed: np.ndarray
+    """Real tokens drawn, int64."""
+    drawn: np.ndarray
+    """Draws, int64."""
+    passes: np.ndarray
+    """Number of the current pass, int64."""
+    active: np.ndarray
+    """bool: not yet at its limit."""
+    tokens: int = 0
+    draws: int = 0
+    short: int | None = None
+    """The group for want of whose instances the segment ended; None if it has its tokens."""
+
+
+@dataclass(kw_only=True, slots=True)
+class SegmentDraws:
+    """One segment of a mixture plan, to be drawn block by block."""
+
+    mixture: Mixture
+    units: Sequence[GroupUnits]
+    slots: int
+    """Sequence length."""
+    seed: int
+    segment: int = 0
+    tokens_of: TokensOf | None = None
+    """Real tokens of instances; None: every instance is full."""
+    mean_tokens: np.ndarray | None = None
+    limits: Sequence[int] | None = None
+    """Draws each group allows; None: as nothing was read before."""
+    state: DrawState = field(init=False)
+
+    def __post_init__(self) -> None:
+        count = len(self.mixture.groups)
+        self.state = DrawState(
+            deficits=np.zeros(count, np.int64),
+            targets=np.zeros(count),
+            consumed=np.zeros(count, np.int64),
+            drawn=np.zeros(count, np.int64),
+            passes=np.zeros(count, np.int64),
+            active=np.zeros(count, bool),
+        )
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (instance numbers, group numbers) of draws, in order, until the segment ends.
+
+        Raises:
+            ConfigurationError: under `error`, or `repeat` with a number of tokens, a group runs
+                out first; says the best possible size, and which group is short.
+        """
+        run = _Run(self)
+        while True:
+            indices, groups, reason = run.block()
+            if len(indices):
+                yield indices, groups
+            if reason == _STOPPED:
+                break
+        self._check_end()
+
+    def _check_end(self) -> None:
+        state, mixture = self.state, self.mixture
+        wanted, short = mixture.tokens, state.short
+        strict = mixture.exhausted == "error" or (
+            mixture.exhausted in {"repeat", "renormalise"} and wanted is not None
+        )
+        if short is None or not strict:
+            return
+        size = self.units[short].whole_size() * self.slots
+        rounds = 1.0 if mixture.exhausted == "error" else mixture.max_repetition[short]
+        asked = "as many tokens as there are" if wanted is None else f"{wanted:,d} tokens"
+        share = mixture.share_table(np.array(mixture.weights) > 0)[-1][short] / ONE
+        needed = (wanted or 0) * share / max(size, 1)
+        raise ConfigurationError(
+            f"the mixture asks for {asked}, the best possible size is {state.tokens:,d}: "
+            f"{mixture.groups[short]} is short, it has {size:,d} tokens in instances, may be read "
+            f"{rounds:g} times and has share {share:.4f} (about {needed:.2f} epochs of it); set "
+            f"ordering.mixture.tokens to at most {state.tokens:,d}, its max_repetition to at least "
+            f"{needed:.2f}, lower its weight, or set ordering.mixture.exhausted to renormalise"
+        )
+
+
+class _Run:
+    """The arrays that compiled code works on."""
+
+    def __init__(self, draws: SegmentDraws) -> None:
+        self._draws, self._state = draws, draws.state
+        count = len(draws.mixture.groups)
+        limits = draws.limits
+        if limits is None:
+            limits = pass_limits(draws.mixture, draws.units)
+        self._limits = np.array(limits, np.int64)
+        weights = np.array(draws.mixture.weights)
+        self._state.active[:] = (weights > 0) & (self._limits > 0)
+        starved = np.flatnonzero((weights > 0) & (self._limits == 0))
+        if len(starved) and draws.mixture.exhausted != "renormalise":
+            self._state.short = int(starved[0])
+        self._cursors = np.zeros(count, np.int64)
+        self._sizes = np.zeros(count, np.int64)
+        self._starts = np.zeros(count, np.int64)
+        self._order = self._make_room()
+        self._tokens = np.empty(0, np.int32) if draws.tokens_of is None else self._token_room()
+        for group in np.flatnonzero(self._state.active).tolist():
+            self._begin_pass(group, 0)
+        means = draws.mean_tokens
+        full = np.full(count, float(draws.slots))
+        self._inverse = relative_means(full if means is None else means)
+        self._table = self._make_table()
+
+    def _make_room(self) -> np.ndarray:
+        """One array for the passes of all groups, each as long as its longest pass."""
+        rooms = [
+            max(item.first_size(), item.whole_size() if limit > item.first_size() else 0)
+            if active
+            else 0
+            for item, limit, active in zip(
+                self._draws.units, self._limits, self._state.active, strict=True
+            )
+        ]
+        self._starts[:] = np.concatenate(([0], np.cumsum(rooms)[:-1]))
+        end = max((item.end for item in self._draws.units), default=0)
+        return np.empty(sum(rooms), number_dtype(end))
+
+    def _token_room(self) -> np.ndarray:
+        return np.empty(len(self._order), np.int32)
+
+    def _make_table(self) -> np.ndarray:
+        if not self._state.active.any():
+            return np.empty((0, len(self._limits)), np.int64)
+        return self._draws.mixture.share_table(self._state.active)
+
+    def _begin_pass(self, group: int, number: int) -> None:
+        draws = self._draws
+        units = draws.units[group]
+        if number == 0 and units.first_size() == 0:
+            number = 1
+        start, size = int(self._starts[group]), units.pass_size(number)
+        found = self._order[start : start + size]
+        units.draw_pass(number, (draws.seed, draws.segment, group), found)
+        if draws.tokens_of is not None:
+            self._tokens[start : start + size] = draws.tokens_of(found)
+        self._state.passes[group] = number
+        self._cursors[group], self._sizes[group] = 0, size
+
+    def block(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Draw until a block is full or the segment ends."""
+        indices = np.empty(BLOCK, self._order.dtype)
+        groups = np.empty(BLOCK, np.uint16)
+        if self._state.short is not None or not len(self._table):
+            return indices[:0], groups[:0], _STOPPED
+        filled, reason = 0, 0
+        bits = self._bits()
+        while filled < BLOCK and reason != _STOPPED:
+            made, reason = self._fill(indices[filled:], groups[filled:], bits[filled:])
+            filled += made
+            if reason >= 0:
+                reason = self._exhaust(reason)
+            elif reason == _ENDED:
+                reason = _STOPPED
+        return indices[:filled], groups[:filled], reason
+
+    def _bits(self) -> np.ndarray:
+        draws = self._draws
+        if draws.mixture.sampler == "deficit":
+            return np.empty(0, np.uint64)
+        return draw_bits(draws.seed, draws.segment, self._state.draws, BLOCK)
+
+    def _fill(self, indices: np.ndarray, groups: np.ndarray, bits: np.ndarray) -> tuple[int, int]:
+        draws, state, mixture = self._draws, self._state, self._draws.mixture
+        wanted = _NO_END if mixture.tokens is None else mixture.tokens
+        if state.tokens >= wanted:
+            return 0, _ENDED
+        steps, decay = len(self._table) - 1, max(mixture.temperature.decay_tokens, 1)
+        step = min(state.tokens * steps // decay, steps)
+        # The first number of tokens at which the next step of the schedule holds.
+        change = _NO_END if step == steps else ((step + 1) * decay + steps - 1) // steps
+        shares, before = self._table[step], state.tokens
+        end = min(wanted, change)
+        if len(self._tokens) or len(bits):
+            made, reason, state.tokens = self._draw(indices, groups, bits, shares, end)
+        else:
+            most = min(len(indices), -((before - end) // draws.slots))
+            made, reason = _draw_full(
+                indices[:most],
+                groups,
+                shares,
+                draws.slots,
+                state.deficits,
+                state.drawn,
+                self._limits,
+                self._cursors,
+                self._sizes,
+                self._starts,
+                self._order,
+            )
+            state.tokens += made * draws.slots
+            state.consumed[:] = state.drawn * draws.slots
+        state.targets += shares * ((state.tokens - before) / ONE)
+        state.draws += made
+        return made, reason
+
+    def _draw(
+        self,
+        indices: np.ndarray,
+        groups: np.ndarray,
+        bits: np.ndarray,
+        shares: np.ndarray,
+        end: int,
+    ) -> tuple[int, int, int]:
+        state, mixture = self._state, self._draws.mixture
+        return _draw(
+            indices,
+            groups,
+            bits,
+            shares,
+            self._draws.slots,
+            state.deficits,
+            state.consumed,
+            state.drawn,
+            self._limits,
+            self._cursors,
+            self._sizes,
+            self._starts,
+            self._order,
+            self._tokens,
+            state.tokens,
+            end,
+            self._inverse,
+            mixture.horizon_tokens,
+            mixture.kappa,
+        )
+
+    def _exhaust(self, group: int) -> int:
+        """Go on after a group's pass is over: its next pass, without it, or not at all."""
+        if self._state.drawn[group] < self._limits[group]:
+            self._begin_pass(group, int(self._state.passes[group]) + 1)
+            return 0
+        if self._draws.mixture.exhausted != "renormalise":
+            self._state.short = group
+            return _STOPPED
+        self._state.active[group] = False
+        self._table = self._make_table()
+        if not len(self._table):
+            self._state.short = group
+            return _STOPPED
+        return 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_full(  # noqa: C901 (one loop, for speed)
+    indices: np.ndarray,
+    groups: np.ndarray,
+    shares: np.ndarray,
+    slots: int,
+    deficits: np.ndarray,
+    drawn: np.ndarray,
+    limits: np.ndarray,
+    cursors: np.ndarray,
+    sizes: np.ndarray,
+    starts: np.ndarray,
+    order: np.ndarray,
+) -> tuple[int, int]:
+    """Draw full instances by largest deficit; return how many, and the group that ran out or -1."""
+    count = len(shares)
+    steps = shares * slots
+    scores = deficits + steps
+    for number in range(count):
+        if shares[number] == 0:
+            scores[number] = _NEVER
+    group = int(np.argmax(scores))
+    made, reason = 0, _FULL
+    cost = np.int64(slots) << 32
+    while made < len(indices):
+        cursor = cursors[group]
+        if cursor == sizes[group] or drawn[group] == limits[group]:
+            reason = group
+            break
+        indices[made] = order[starts[group] + cursor]
+        groups[made] = group
+        cursors[group] = cursor + 1
+        drawn[group] += 1
+        made += 1
+        scores[group] -= cost
+        # Adding and searching in one loop takes half the time of two.
+        best = scores[0] + steps[0]
+        scores[0] = best
+        group = 0
+        for number in range(1, count):
+            score = scores[number] + steps[number]
+            scores[number] = score
+            if score > best:
+                best = score
+                group = number
+    for number in range(count):
+        if shares[number] != 0:
+            deficits[number] = scores[number] - steps[number]
+    return made, reason
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(
+    indices: np.ndarray,
+    groups: np.ndarray,
+    bits: np.ndarray,
+    shares: np.ndarray,
+    slots: int,
+    deficits: np.ndarray,
+    consumed: np.ndarray,
+    drawn: np.ndarray,
+    limits: np.ndarray,
+    cursors: np.ndarray,
+    sizes: np.ndarray,
+    starts: np.ndarray,
+    order: np.ndarray,
+    tokens: np.ndarray,
+    total: int,
+    end: int,
+    inverse: np.ndarray,
+    horizon: int,
+    kappa: float,
+) -> tuple[int, int, int]:
+    """Draw instances of any size up to `end` tokens; see `_draw_full`."""
+    count = len(shares)
+    ends = np.empty(count, np.float64)
+    made, reason = 0, _FULL
+    while made < len(indices) and total < end:
+        if len(bits):
+            group = _choose_by_bits(bits[made], shares, deficits, inverse, horizon, kappa, ends)
+        else:
+            group = _choose_by_deficit(shares, deficits, slots)
+        if cursors[group] == sizes[group] or drawn[group] == limits[group]:
+            reason = group
+            break
+        place = starts[group] + cursors[group]
+        size = int(tokens[place]) if len(tokens) else slots
+        for number in range(count):
+            deficits[number] += shares[number] * size
+        deficits[group] -= np.int64(size) << 32
+        consumed[group] += size
+        cursors[group] += 1
+        drawn[group] += 1
+        total += size
+        indices[made] = order[place]
+        groups[made] = group
+        made += 1
+    return made, reason, total
+
+
+@numba.njit(cache=True, nogil=True)
+def _choose_by_deficit(
+    shares: np.ndarray,
+    deficits: np.ndarray,
+    slots: int,
+) -> int:
+    best, group = _NEVER, 0
+    for number in range(len(shares)):
+        score = int(deficits[number] + shares[number] * slots)
+        if shares[number] != 0 and score > best:
+            best, group = score, number
+    return group
+
+
+@numba.njit(cache=True, nogil=True)
+def _choose_by_bits(
+    bits: np.uint64,
+    shares: np.ndarray,
+    deficits: np.ndarray,
+    inverse: np.ndarray,
+    horizon: int,
+    kappa: float,
+    ends: np.ndarray,
+) -> int:
+    total = 0
+    for number in range(len(shares)):
+        low = np.int64(shares[number] / kappa)
+        high = np.int64(shares[number] * kappa)
+        wanted = shares[number] + deficits[number] // horizon
+        total += int(min(max(wanted, low), high) * inverse[number])
+        ends[number] = np.float64(total)
+    threshold = (np.float64(bits >> np.uint64(11)) * 2.0**-53) * np.float64(total)
+    group = 0
+    while ends[group] <= threshold:
+        group += 1
+    return group

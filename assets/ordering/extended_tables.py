@@ -1,0 +1,232 @@
+"""The tables of instances of an extended plan: the parent's, and what its continuation draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assets.ordering.coverage import Coverage
+from assets.ordering.pack_plan import Packer, SpanWriter, long_document_classes, span_table
+from assets.ordering.published import dataset_dir
+from assets.ordering.recut import Unread, find_unread, write_joined
+from assets.root import Root
+from olmo_loader.instance_tables import CHUNKED, InstanceTable, SpanFiles
+from olmo_loader.plan import Plan
+from olmo_loader.plan_identity import CUT, group_numbers
+from olmo_loader.segment_units import shard_groups
+from olmo_loader.shard_files import open_docs
+from olmo_loader.takedowns import spans_by_shard
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExtendedTables:
+    """All tables of an extended plan, and which of them its new segments draw from."""
+
+    tables: list[InstanceTable]
+    spans: SpanFiles | None
+    levels: list[list[int]]
+    """Tables of the first pass, level by level."""
+    whole: list[int]
+    """Tables of further passes."""
+    lost: int
+    """Tokens that cutting again left over: less than one instance per group."""
+
+
+def extend_tables(
+    root: Root,
+    folder: Path,
+    parent: Plan,
+    shards: Sequence[dict[str, Any]],
+    *,
+    counts: np.ndarray,
+    sequence_length: int,
+    takedowns: Sequence[dict[str, Any]],
+    groups: Sequence[str],
+    max_repetition: float,
+) -> ExtendedTables:
+    """Return the tables of an extension.
+
+    Args:
+        root: whose data set it is.
+        folder: gets the spans, if there are any.
+        parent: the plan it goes on from.
+        shards: records of all training shards; the parent's come first.
+        counts: how often each of the parent's instances was read.
+        sequence_length: from now on.
+        takedowns: records; packing leaves out what they name.
+        groups: of the mixture, () for none.
+        max_repetition: the most any group may be read: above 1 further passes need tables.
+    """
+    maker = _Tables(root, folder, parent, shards, takedowns)
+    if sequence_length == parent.sequence_length:
+        return maker.append(sequence_length)
+    return maker.cut_again(counts, sequence_length, groups, repeats=max_repetition > 1)
+
+
+class _Tables:
+    def __init__(
+        self,
+        root: Root,
+        folder: Path,
+        parent: Plan,
+        shards: Sequence[dict[str, Any]],
+        takedowns: Sequence[dict[str, Any]],
+    ) -> None:
+        self._root, self._folder, self._parent, self._shards = root, folder, parent, shards
+        self._taken = spans_by_shard(takedowns)
+        self._tables = list(parent.tables)
+        self._writer: SpanWriter | None = None
+        self._is_packed = parent.record["packing"] != CUT
+        self._num_uses = len(parent.uses) + len(shards) - len(parent.shards)
+
+    @property
+    def _end(self) -> int:
+        last = self._tables[-1]
+        return last.first_index + last.num_instances
+
+    def _open_writer(self) -> SpanWriter:
+        if self._writer is None:
+            self._writer = SpanWriter(self._folder)
+            files = self._parent.open_spans()
+            if files is not None:
+                self._writer.copy(files)
+        return self._writer
+
+    def _finish(self, levels: list[list[int]], whole: list[int], lost: int) -> ExtendedTables:
+        if self._parent.open_spans() is not None:
+            self._open_writer()
+        spans = None if self._writer is None else self._writer.close()
+        return ExtendedTables(
+            tables=self._tables, spans=spans, levels=levels, whole=whole, lost=lost
+        )
+
+    def _add_chunked(self, length: int, start: int) -> int:
+        """Add a table over uses of shards from `start` on; return its number."""
+        uses = [*self._parent.uses, *range(len(self._parent.shards), len(self._shards))]
+        count = sum(self._shards[number]["n_tokens"] // length for number in uses[start:])
+        self._tables.append(
+            InstanceTable(
+                kind=CHUNKED,
+                first_index=self._end,
+                num_instances=count,
+                sequence_length=length,
+                start=start,
+                end=len(uses),
+            )
+        )
+        return len(self._tables) - 1
+
+    def _add_spans(self, first: int, end: int, length: int) -> int:
+        self._tables.append(span_table(first, end, length, first_index=self._end))
+        return len(self._tables) - 1
+
+    def append(self, length: int) -> ExtendedTables:
+        """Keep the parent's instances, and number those of new shards."""
+        last = self._parent.record["segments"][-1]
+        every = list(range(len(self._tables)))
+        live = [number for level in last.get("levels", [every]) for number in level]
+        whole = list(last.get("whole", every))
+        added: list[int] = []
+        if len(self._shards) > len(self._parent.shards):
+            if self._is_packed:
+                added = self._pack_shards(len(self._parent.shards), length)
+            else:
+                added = [self._add_chunked(length, len(self._parent.uses))]
+        return self._finish([[*live, *added]], [*whole, *added], 0)
+
+    def cut_again(
+        self, counts: np.ndarray, length: int, groups: Sequence[str], *, repeats: bool
+    ) -> ExtendedTables:
+        """Cut or pack what is unread into instances of another length, group by group."""
+        coverage = Coverage(self._parent, draws=counts)
+        num_tokens = [record["n_tokens"] for record in self._shards]
+        levels: list[list[int]] = [[], []]
+        lost = 0
+        for numbers in self._shards_by_group(groups):
+            unread = find_unread(coverage, num_tokens, numbers, len(self._parent.shards))
+            first = self._open_writer().num_instances
+            if self._is_packed:
+                ends = self._pack_unread(unread, length)
+            else:
+                ends, rest = write_joined(self._open_writer(), unread, length)
+                lost += rest
+            for level, (start, end) in enumerate(zip([first, *ends], ends, strict=False)):
+                if end > start:
+                    levels[level].append(self._add_spans(start, end, length))
+        whole: list[int] = []
+        if not self._is_packed:
+            whole = [self._add_chunked(length, 0)]
+        elif repeats:
+            whole = self._pack_shards(0, length)
+        return self._finish([level for level in levels if level] or [[]], whole, lost)
+
+    def _shards_by_group(self, groups: Sequence[str]) -> list[list[int]]:
+        if groups:
+            found = shard_groups(self._shards, groups)
+        else:
+            names = sorted({record["source"] for record in self._shards})
+            found = shard_groups(self._shards, names)
+        return [
+            [number for number, own in enumerate(found) if own == group]
+            for group in range(-1, max(found, default=0) + 1)
+            if group in found
+        ]
+
+    def _packer(self, length: int) -> Packer:
+        options = self._parent.record["packing_options"]
+        return Packer(
+            self._open_writer(),
+            slots=length,
+            seed=self._parent.seed,
+            options=options,
+            classes=long_document_classes(self._root, self._shards, options, length),
+        )
+
+    def _pack_shards(self, start: int, length: int) -> list[int]:
+        """Pack all documents of shards from number `start` on, one table per group."""
+        numbers = group_numbers(self._shards)
+        added = []
+        for group in sorted(set(numbers[start:])):
+            packer = self._packer(length)
+            for number in range(start, len(self._shards)):
+                record = self._shards[number]
+                if numbers[number] == group:
+                    path = dataset_dir(self._root) / record["shard"]
+                    packer.add_shard(number, path, record, self._taken.get(record["shard"]))
+            packer.finish()
+            end = self._open_writer().num_instances
+            if end > packer.first:
+                added.append(self._add_spans(packer.first, end, length))
+        return added
+
+    def _pack_unread(self, unread: Unread, length: int) -> list[int]:
+        ends = []
+        for spans in (unread.never, unread.fewer):
+            packer = self._packer(length)
+            for shard in np.unique(spans["shard"]).tolist():
+                self._add_unread(packer, shard, spans[spans["shard"] == shard])
+            packer.finish()
+            ends.append(self._open_writer().num_instances)
+        return ends
+
+    def _add_unread(self, packer: Packer, shard: int, spans: np.ndarray) -> None:
+        """Give a packer the documents, or parts of documents, in unread ranges of a shard."""
+        record = self._shards[shard]
+        path = dataset_dir(self._root) / record["shard"]
+        begins = np.asarray(open_docs(path, record["n_docs"])["start"], np.int64)
+        starts = spans["start"].astype(np.int64)
+        ends = starts + spans["length"].astype(np.int64)
+        bounds = np.unique(np.concatenate((begins, starts, ends)))
+        lows, highs = bounds[:-1], bounds[1:]
+        inside = np.searchsorted(starts, lows, side="right") - 1
+        wanted = (inside >= 0) & (highs <= ends[np.maximum(inside, 0)])
+        taken = self._taken.get(record["shard"])
+        if taken is not None:
+            first = np.searchsorted(taken[:, 1], lows, side="right")
+            wanted &= first >= np.searchsorted(taken[:, 0], highs, side="left")
+        dtype = np.dtype(record["dtype"])
+        packer.add_documents(shard, lows[wanted], highs[wanted], path, dtype)

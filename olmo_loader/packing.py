@@ -1,0 +1,238 @@
+"""Read instances that are lists of spans: packed documents, or ranges joined after a change.
+
+`TableReader` answers what `InstanceReader` does, for plans whose instances stand in tables. A row
+is put together from its spans; what they leave free at its end is padding, a segment of its own
+that nobody learns from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olmo_loader.byte_range import ByteRanges
+from olmo_loader.document_lengths import DocumentLengths
+from olmo_loader.errors import ConfigurationError
+from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Instances
+from olmo_loader.instance_tables import SPAN, SPANS, InstanceNumbers, InstanceTable, SpanFiles
+from olmo_loader.overriding import override
+
+SpanList = list[tuple[int, int, int]]
+
+
+class TableReader(InstanceReader):
+    """Reads the instances of a plan by number, whatever table they stand in.
+
+    Args:
+        files: the plan's uses of shards; of plans with spans each shard once.
+        tables: see `olmo_loader.instance_tables`.
+        spans: the plan's spans; None when every table is chunked.
+        ranges: see `InstanceReader`.
+    """
+
+    def __init__(
+        self,
+        files: InstanceFiles,
+        tables: Sequence[InstanceTable],
+        spans: SpanFiles | None,
+        ranges: ByteRanges | None = None,
+    ) -> None:
+        super().__init__(files, ranges)
+        if spans is not None and files.pad_token_id is None:
+            raise ConfigurationError("instances of spans need pad_token_id")
+        self.numbers = InstanceNumbers(tables, files.num_tokens)
+        self._tables, self._spans = tuple(tables), spans
+        self._size = len(self.numbers)
+
+    @property
+    @override
+    def masks_labels(self) -> bool:
+        """True when every instance comes with a label mask: padding is masked."""
+        return self._spans is not None or super().masks_labels
+
+    def pieces(self, index: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return what stands in some instances: `SPAN` one after another, spans per instance.
+
+        A span's ``shard`` is a file number of the reader.
+
+        Raises:
+            IndexError: no such instance.
+        """
+        owners = self.numbers.table_of(index)
+        counts = np.ones(len(index), np.int64)
+        parts: list[tuple[NDArray[np.intp], NDArray[Any]]] = []
+        for number in np.unique(owners).tolist():
+            rows = np.flatnonzero(owners == number)
+            if self._tables[number].kind == SPANS:
+                assert self._spans is not None
+                found, counts[rows] = self._spans.of_rows(self.numbers.rows(number, index[rows]))
+            else:
+                found = np.empty(len(rows), SPAN)
+                found["shard"], found["start"] = self.numbers.chunks(number, index[rows])
+                found["length"] = self._tables[number].sequence_length
+            parts.append((rows, found))
+        if len(parts) == 1:
+            return parts[0][1], counts
+        spans = np.empty(int(counts.sum()), SPAN)
+        firsts = np.cumsum(counts) - counts
+        for rows, found in parts:
+            own = counts[rows]
+            spans[np.repeat(firsts[rows] - (np.cumsum(own) - own), own) + np.arange(len(found))] = (
+                found
+            )
+        return spans, counts
+
+    @override
+    def locate(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return file and first token of each instance's first span, int64 ``(instances,)``."""
+        spans, counts = self.pieces(index)
+        firsts = np.cumsum(counts) - counts
+        if len(spans) == 0:
+            return np.zeros(len(index), np.int64), np.zeros(len(index), np.int64)
+        first = spans[firsts]
+        return first["shard"].astype(np.int64), first["start"].astype(np.int64)
+
+    @override
+    def read(self, index: NDArray[np.int64], *, reuse: bool = False) -> Instances:  # noqa: ARG002
+        """Read instances of one sequence length; see `InstanceReader.read`.
+
+        Raises:
+            ConfigurationError: the instances have several sequence lengths.
+        """
+        length = self.numbers.length_of(index)
+        spans, counts = self.pieces(index)
+        rows, places, ends = _layout(spans, counts)
+        raw = np.empty((len(index), length), self.files.dtype)
+        # What no span covers is padding; everything else is overwritten.
+        padding = [(row, end, length) for row, end in enumerate(ends.tolist()) if end < length]
+        for row, begin, end in padding:
+            raw[row, begin:end] = self.files.pad_token_id
+        self._read_spans(raw, spans, rows, places)
+        masked = self._masked(spans, rows, places)
+        mask = self._label_mask(raw.shape, spans, rows, places) if self.masks_labels else None
+        if mask is not None:
+            for row, begin, end in [*masked, *padding]:
+                mask[row, begin:end] = False
+        files, starts = self._firsts(spans, counts)
+        return Instances(index, raw, files, starts, mask, masked, self.files.pad_token_id)
+
+    def _firsts(
+        self, spans: NDArray[Any], counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = spans[np.cumsum(counts) - counts] if len(spans) else spans
+        return first["shard"].astype(np.int64), first["start"].astype(np.int64)
+
+    def _read_spans(
+        self,
+        raw: NDArray[Any],
+        spans: NDArray[Any],
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        item, length = raw.itemsize, raw.shape[1]
+        buffer = raw.data.cast("B") if raw.size else memoryview(b"")
+        begins = ((rows * length + places) * item).tolist()
+        sizes = (spans["length"].astype(np.int64) * item).tolist()
+        offsets = (spans["start"].astype(np.int64) * item).tolist()
+        self.fill(
+            [
+                (file, offset, buffer[begin : begin + size])
+                for file, offset, begin, size in zip(
+                    spans["shard"].tolist(), offsets, begins, sizes, strict=True
+                )
+            ]
+        )
+
+    def _label_mask(
+        self,
+        shape: tuple[int, ...],
+        spans: NDArray[Any],
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        mask = np.ones(shape, bool)
+        paths = self.files.label_mask_paths
+        if paths is None:
+            return mask
+        for span, row, place in zip(spans, rows.tolist(), places.tolist(), strict=True):
+            path = paths[int(span["shard"])]
+            if path is not None:
+                size = int(span["length"])
+                found = self.ranges.read(str(path), int(span["start"]), size)
+                mask[row, place : place + size] = np.frombuffer(found, np.uint8) != 0
+        return mask
+
+    def _masked(
+        self, spans: NDArray[Any], rows: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> SpanList:
+        """Return (row, begin, end) of everything withdrawn or taken down."""
+        all_masked = self.files.masked_spans or {}
+        found: SpanList = []
+        if not all_masked:
+            return found
+        for span, row, place in zip(spans.tolist(), rows.tolist(), places.tolist(), strict=True):
+            start, file, size = span
+            masked = all_masked.get(file)
+            if masked is None:
+                continue
+            first = int(np.searchsorted(masked[:, 1], start, side="right"))
+            last = int(np.searchsorted(masked[:, 0], start + size, side="left"))
+            for begin, end in masked[first:last].tolist():
+                low, high = max(begin - start, 0), min(end - start, size)
+                found.append((row, place + low, place + high))
+        return found
+
+    @override
+    def stored_lengths(self, instances: Instances) -> DocumentLengths:
+        """Return document lengths: every join of spans ends a document, padding is one too."""
+        length = self.numbers.length_of(instances.index)
+        spans, counts = self.pieces(instances.index)
+        lengths: list[int] = []
+        per_row: list[int] = []
+        at = 0
+        for count in counts.tolist():
+            row = self._row_lengths(spans[at : at + count])
+            at += count
+            if (free := length - sum(row)) > 0:
+                row.append(free)
+            lengths += row
+            per_row.append(len(row))
+        return DocumentLengths(np.array(lengths, np.int32), np.array(per_row, np.int64))
+
+    def _row_lengths(self, spans: NDArray[Any]) -> list[int]:
+        row: list[int] = []
+        for start, file, size in spans.tolist():
+            _, bounds = self.span_documents(file, start, start + size)
+            row += np.diff(bounds).tolist()
+        return row
+
+    def span_documents(self, file: int, start: int, end: int) -> tuple[int, NDArray[np.int64]]:
+        """Return the documents in tokens ``[start, end)`` of a file; see `documents_at`."""
+        first, inside = self._documents().between(file, np.array((start + 1, end), np.uint64))
+        return first - 1, np.concatenate(([start], inside, [end])).astype(np.int64)
+
+    def real_tokens(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the tokens of each instance that are not padding, int64 ``(instances,)``."""
+        spans, counts = self.pieces(index)
+        sums = np.concatenate(([0], np.cumsum(spans["length"].astype(np.int64))))
+        ends = np.cumsum(counts)
+        tokens: NDArray[np.int64] = sums[ends] - sums[ends - counts]
+        return tokens
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.reopen or (TableReader, (self.files, self._tables, self._spans, self.ranges))
+
+
+def _layout(
+    spans: NDArray[Any], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return row of each span, its place in the row, and the tokens of each row."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    sums = np.concatenate(([0], np.cumsum(spans["length"].astype(np.int64))))
+    ends = np.cumsum(counts)
+    begins = sums[ends - counts]
+    return rows, sums[:-1] - begins[rows], sums[ends] - begins

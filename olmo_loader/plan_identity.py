@@ -1,0 +1,57 @@
+"""What decides a plan, and nothing else: its fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from olmo_loader.records import canonical_json, sha256_hex
+from olmo_loader.shard_index import TRAIN_SPLIT
+
+SHUFFLE, MIXTURE = "shuffle", "mixture"
+CUT, BEST_FIT = "chunked", "best_fit"
+OPTIONAL_FIELDS = ("uses", "takedown", "packing_options")
+
+
+def train_records(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records whose instances a training plan numbers: split ``train`` only."""
+    return [record for record in records if record["split"] == TRAIN_SPLIT]
+
+
+def plan_fingerprint(records: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> str:
+    """Return the sha256 of everything that decides which tokens a plan yields, and when.
+
+    Args:
+        records: the training shards' index records in plan order.
+        plan: the plan, or at least the fields named below.
+    """
+    fields = (
+        *("dtype", "tokenizer_sha256", "segments", "packing", "order", "seed", "algorithm"),
+        *("parent", "prefix"),
+    )
+    shards = [[record["sha256"], record["n_tokens"], record["n_docs"]] for record in records]
+    body = {"shards": shards, **{key: plan[key] for key in fields}}
+    body["segments"] = [_decides(segment) for segment in plan["segments"]]
+    # What only some plans have; where it is absent the fingerprint is as it always was.
+    body |= {key: plan[key] for key in OPTIONAL_FIELDS if plan.get(key) is not None}
+    if plan["order"] == MIXTURE or plan["packing"] == BEST_FIT or plan["parent"] is not None:
+        body["groups"] = group_numbers(records)
+    return sha256_hex(canonical_json(body))
+
+
+def _decides(segment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a segment decides, not what follows from it."""
+    keys = ("first_instance", "sequence_length", "mixture", "num_shards")
+    found = {key: segment[key] for key in keys}
+    # A later stage begins where the tokens of the one before it are drawn.
+    return {**found, "first_instance": None} if segment.get("stage") else found
+
+
+def group_numbers(records: Sequence[dict[str, Any]]) -> list[int]:
+    """Return the number of each shard's (source, stratum) among those sorted by name.
+
+    Which shards are mixed and packed together decides what is trained on; their names do not.
+    """
+    keys = [(record["source"], record["stratum"] or "") for record in records]
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+    return [numbers[key] for key in keys]
