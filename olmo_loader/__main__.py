@@ -1,4 +1,6 @@
-"""``python -m olmo_loader inspect|verify|stats DATASET``: look at a data set without torch.
+"""``python -m olmo_loader inspect|verify|stats|bench DATASET``: look at a data set.
+
+Only ``bench`` needs torch.
 
 Exit status: 0 done, 1 faults found, 2 the question cannot be answered (the message says why).
 """
@@ -7,9 +9,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +23,7 @@ from olmo_loader.run_folder import read_state
 from olmo_loader.state import LoaderState
 from olmo_loader.tools.audit import audit_run
 from olmo_loader.tools.decode import open_decoder, printable
+from olmo_loader.tools.ladder import LadderOptions, Rung, climb, measure_against
 from olmo_loader.tools.step import (
     InstanceReport,
     describe_step,
@@ -28,6 +32,7 @@ from olmo_loader.tools.step import (
     step_positions,
 )
 from olmo_loader.tools.summary import summarize
+from olmo_loader.tools.verdict import diagnose, tokens_needed
 from olmo_loader.verify import verify_dataset
 
 
@@ -54,13 +59,33 @@ def _parser() -> argparse.ArgumentParser:
     stats = commands.add_parser("stats", help="what the data set holds, per source")
     stats.add_argument("dataset", type=Path)
     stats.add_argument("--plan")
+    _add_bench(commands)
     return parser
+
+
+def _add_bench(commands: Any) -> None:
+    bench = commands.add_parser("bench", help="how fast it can be read here, and what takes time")
+    bench.add_argument("dataset", type=Path)
+    bench.add_argument("--plan")
+    bench.add_argument("--batch-size", type=int, default=8, help="instances")
+    bench.add_argument("--seconds", type=float, default=1.0, help="of each rung")
+    bench.add_argument("--threads", type=int, default=2)
+    bench.add_argument("--processes", type=int, default=2, help="0 leaves the last rung out")
+    bench.add_argument("--need", type=float, help="tokens per second that the trainer takes")
+    bench.add_argument("--params", type=float, help="of the model; with --flops instead of --need")
+    bench.add_argument("--flops", type=float, help="peak FLOP per second of this rank's device")
+    bench.add_argument("--utilization", type=float, default=0.4, help="share of it that is reached")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; see the module's docstring for the exit status."""
     options = _parser().parse_args(arguments)
-    commands = {"inspect": run_inspect, "verify": run_verify, "stats": run_stats}
+    commands = {
+        "inspect": run_inspect,
+        "verify": run_verify,
+        "stats": run_stats,
+        "bench": run_bench,
+    }
     try:
         return commands[options.command](options)
     except BrokenPipeError:  # the reader of the output had enough
@@ -178,6 +203,48 @@ def run_stats(options: argparse.Namespace) -> int:
     sums = "".join(f"{sum(getattr(row, name) for row in rows):>14,}" for name in names)
     _write(f"{'total':<{width}}{sums}{1:>9.2%}")
     return 0
+
+
+def run_bench(options: argparse.Namespace) -> int:
+    """Print the ladder, the realised share of each source, and the verdict."""
+    if (options.params is None) != (options.flops is None):
+        raise ConfigurationError("--params and --flops go together")
+    need = options.need
+    if options.params is not None:
+        need = tokens_needed(options.params, options.flops, options.utilization)
+    ladder = LadderOptions(
+        batch_size=options.batch_size,
+        seconds=options.seconds,
+        threads=options.threads,
+        processes=options.processes,
+    )
+    data = open_published(options.dataset, options.plan)
+    _write_plan(data)
+    _write(f"{'rung':<18}{'tokens/s':>16}{'CPU ms/Mtok':>14}{'of raw':>9}")
+    rungs: list[Rung] = []
+    for rung in climb(options.dataset, options.plan, ladder):
+        rungs.append(rung)
+        share = rung.tokens_per_s / rungs[0].tokens_per_s
+        _write(
+            f"{rung.name:<18}{rung.tokens_per_s:>16,.0f}{rung.cpu_ms_per_mtok:>14,.1f}{share:>9.1%}"
+        )
+    report = measure_against(options.dataset, options.plan, ladder, need or rungs[0].tokens_per_s)
+    _write_shares(data, report.share_per_source)
+    if need is None:
+        _write(diagnose(rungs, None))
+    else:
+        _write(f"needed: {need:,.0f} tokens/s")
+        _write(diagnose(rungs, report.wait_share, report.queue_fill))
+    return 0
+
+
+def _write_shares(data: PublishedDataset, realised: Mapping[str, float]) -> None:
+    rows = summarize(data)
+    width, total = max(len(row.source) for row in rows) + 2, sum(row.instances for row in rows)
+    _write(f"{'source':<{width}}{'planned':>9}{'realised':>9}")
+    for row in rows:
+        found = realised.get(row.source, 0.0)
+        _write(f"{row.source:<{width}}{row.instances / total:>9.2%}{found:>9.2%}")
 
 
 def _write_plan(data: PublishedDataset) -> None:

@@ -1,0 +1,197 @@
+"""How fast a data set can be read here, step by step: each rung adds one stage to the one before.
+
+::
+
+    raw read         shards from front to end, 1 MiB at a time
+    random instance  instances in training order into one array
+    + masks          document lengths, masked spans, the filter
+    + collate        a batch of torch tensors
+    + threads        `build_train_dataloader`, reading ahead
+    + processes      torch's DataLoader with worker processes
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from olmo_loader.errors import ConfigurationError
+from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
+from olmo_loader.published import PublishedDataset, open_published
+
+_READ_BYTES = 1 << 20
+RAW, RANDOM, MASKS, COLLATE, THREADS, PROCESSES = (
+    *("raw read", "random instance", "+ masks", "+ collate", "+ threads", "+ processes"),
+)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What one rung did."""
+
+    name: str
+    tokens: int
+    wall_s: float
+    cpu_s: float
+    """Of all threads and worker processes."""
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens per second of wall time."""
+        return self.tokens / max(self.wall_s, 1e-9)
+
+    @property
+    def cpu_ms_per_mtok(self) -> float:
+        """CPU milliseconds per million tokens: the number that a busy machine disturbs least."""
+        return 1e9 * self.cpu_s / max(self.tokens, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderOptions:
+    """How the ladder is climbed."""
+
+    batch_size: int = 8
+    seconds: float = 1.0
+    """Of each rung, at least one batch."""
+    threads: int = 2
+    processes: int = 2
+    """0 leaves the last rung out."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.seconds <= 0 or self.threads < 0 or self.processes < 0:
+            raise ConfigurationError(f"no ladder can be climbed with {self}")
+
+
+def climb(folder: Path, plan: str | None, options: LadderOptions) -> Iterator[Rung]:
+    """Yield the rungs one by one, each measured for ``options.seconds``.
+
+    Needs torch from the fourth rung on. Reads the data set in its own order, again from the
+    beginning when it is small; what the page cache holds is read from there.
+    """
+    data = open_published(folder, plan)
+    yield _measure(RAW, _read_raw(data), options)
+    yield _measure(RANDOM, _read_random(data, options, masks=False), options)
+    yield _measure(MASKS, _read_random(data, options, masks=True), options)
+    yield _measure(COLLATE, _batches(folder, plan, options, threads=0), options)
+    yield _measure(THREADS, _batches(folder, plan, options, threads=options.threads), options)
+    if options.processes:
+        yield _measure_processes(folder, plan, options)
+
+
+def _measure(name: str, work: Iterator[int], options: LadderOptions) -> Rung:
+    """Run ``work``, an endless iterator of tokens done, for a while; the first step is warm-up."""
+    next(work)
+    tokens, began, cpu = 0, time.perf_counter(), time.process_time()
+    for count in work:
+        tokens += count
+        if time.perf_counter() - began >= options.seconds:
+            break
+    rung = Rung(name, tokens, time.perf_counter() - began, time.process_time() - cpu)
+    if hasattr(work, "close"):
+        work.close()
+    return rung
+
+
+def _read_raw(data: PublishedDataset) -> Iterator[int]:
+    buffer = bytearray(_READ_BYTES)
+    while True:
+        for path in data.paths:
+            with Path(path).open("rb", buffering=0) as file:
+                while count := file.readinto(buffer):
+                    yield count // data.plan.dtype.itemsize
+
+
+def _order(data: PublishedDataset, batch_size: int) -> Iterator[np.ndarray[Any, Any]]:
+    order = data.plan.open_order()
+    while True:
+        for begin in range(0, len(order), batch_size):
+            yield np.asarray(order[begin : begin + batch_size], np.int64)
+
+
+def _read_random(data: PublishedDataset, options: LadderOptions, *, masks: bool) -> Iterator[int]:
+    config = InstanceFilterConfig()
+    for index in _order(data, options.batch_size):
+        read = data.reader.read(index)
+        ids = read.ids
+        if masks:
+            data.reader.stored_lengths(read).padded()
+            find_repetitive(read.raw, config)
+        yield ids.size
+
+
+def _batches(
+    folder: Path, plan: str | None, options: LadderOptions, *, threads: int
+) -> Iterator[int]:
+    with closing(_loader(folder, plan, options, threads)) as loader:
+        while True:
+            for batch in loader:
+                yield batch["input_ids"].numel()
+
+
+def _loader(folder: Path, plan: str | None, options: LadderOptions, threads: int) -> Any:
+    from olmo_loader.loader import build_train_dataloader  # noqa: PLC0415 - torch, on demand
+
+    return build_train_dataloader(
+        folder,
+        plan=plan,
+        global_batch_size=options.batch_size,
+        world_size=1,
+        rank=0,
+        generate_doc_lengths=True,
+        instance_filter_config=InstanceFilterConfig(),
+        num_threads=threads,
+    )
+
+
+def _measure_processes(folder: Path, plan: str | None, options: LadderOptions) -> Rung:
+    """Measure torch's workers; their CPU time is known once they have ended."""
+    before = _children_cpu_s()
+    rung = _measure(PROCESSES, _worker_batches(folder, plan, options), options)
+    workers = _children_cpu_s() - before
+    return Rung(rung.name, rung.tokens, rung.wall_s, rung.cpu_s + workers)
+
+
+def _worker_batches(folder: Path, plan: str | None, options: LadderOptions) -> Iterator[int]:
+    from torch.utils.data import DataLoader  # noqa: PLC0415 - torch, on demand
+
+    from olmo_loader.collator import DataCollator  # noqa: PLC0415 - likewise
+    from olmo_loader.iterable_dataset import IterableDataset  # noqa: PLC0415 - likewise
+
+    source = _loader(folder, plan, options, 0).dataset
+    batches: DataLoader[Any] = DataLoader(
+        IterableDataset(source, options.batch_size, world_size=1, rank=0),
+        batch_size=options.batch_size,
+        collate_fn=DataCollator("right", source.pad_token_id),
+        num_workers=options.processes,
+        multiprocessing_context="spawn",
+    )
+    while True:
+        for batch in batches:
+            yield batch["input_ids"].numel()
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure_against(
+    folder: Path, plan: str | None, options: LadderOptions, tokens_per_s: float
+) -> Any:
+    """Return the `LoaderReport` of a trainer that takes ``tokens_per_s``: it sleeps that long."""
+    with closing(_loader(folder, plan, options, options.threads)) as loader:
+        began, tokens = time.perf_counter(), 0
+        while time.perf_counter() - began < options.seconds:
+            for batch in loader:
+                tokens = batch["input_ids"].numel()
+                time.sleep(tokens / tokens_per_s)
+                if time.perf_counter() - began >= options.seconds:
+                    break
+        return loader.report()
