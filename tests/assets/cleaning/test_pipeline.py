@@ -28,7 +28,7 @@ ENGLISH = (
 )
 GERMAN = (
     "Das Wetter im Norden des Landes bleibt in dieser Woche kalt und nass, auf den Bergen liegt"
-    " noch Schnee. Wer unterwegs sein muss, sollte fr\u00fch aufbrechen und vorsichtig fahren, denn die"
+    " noch Schnee. Wer fahren muss, sollte fr\u00fch aufbrechen und vorsichtig fahren, denn die"
     " Stra\u00dfen sind schmal und am Morgen oft vereist. Im S\u00fcden wird es dagegen w\u00e4rmer"
     " und trocken, und am Wochenende scheint dort sogar die Sonne \u00fcber den T\u00e4lern."
 )
