@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Any
 
@@ -32,6 +33,8 @@ def _not_neutral(dedup: DedupSettings) -> dict[str, Any]:
         ("similarity", "jaccard" if minhash is None else minhash.similarity, "jaccard"),
         ("policy", dedup.policy, "priority"),
         ("url", dedup.url, False),
+        ("lines", dedup.lines and dataclasses.asdict(dedup.lines), None),
+        ("paragraphs", dedup.paragraphs and dataclasses.asdict(dedup.paragraphs), None),
     ]
     return {name: value for name, value, neutral in added if value != neutral}
 

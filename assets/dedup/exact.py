@@ -22,7 +22,8 @@ NORMALISATION = "lower-fold-space/v1"
 
 HASH_BYTES = 32
 
-_SPACE = np.uint32(0xFFFFFFFF)
+SPACE = np.uint32(0xFFFFFFFF)
+"""Stands for white space in `fold_table`."""
 
 
 def normalised(text: str) -> str:
@@ -41,7 +42,7 @@ def exact_hashes(texts: pa.Array | pa.ChunkedArray) -> np.ndarray:
     Memory: one and a half times the bytes of the texts while it runs.
     """
     data, starts = utf8_buffer(texts)
-    folded, offsets = _normalised(data, starts, _fold_table(), _SPACE)
+    folded, offsets = _normalised(data, starts, fold_table(), SPACE)
     view = memoryview(folded.data)
     digests = b"".join(
         hashlib.sha256(view[start:end]).digest()
@@ -51,13 +52,13 @@ def exact_hashes(texts: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 @functools.cache
-def _fold_table() -> np.ndarray:
-    """Return the lower case of each code point, `_SPACE` for white space; uint32, read-only."""
+def fold_table() -> np.ndarray:
+    """Return the lower case of each code point, `SPACE` for white space; uint32, read-only."""
     table = np.arange(sys.maxunicode + 1, dtype=np.uint32)
     # Only these planes hold characters with a lower case, or white space.
     for code in range(0x20000):
         character = chr(code)
-        table[code] = _SPACE if character.isspace() else ord(_lower(character))
+        table[code] = SPACE if character.isspace() else ord(_lower(character))
     return frozen(table)
 
 

@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from assets.dedup.arrivals import ArrivedGeneration, PartRows, spool_sets
+from assets.dedup.cuts import RULES as CUT_RULES, Cuts
 from assets.dedup.decide import EMPTY, EXACT, KEPT, NEAR, URL, Decisions
+from assets.dedup.hash_runs import write_hashes
 from assets.dedup.minhash import SignatureSpec
 from assets.dedup.replace import UNCHANGED, WITHDRAWN
 from assets.dedup.report import caught, count_sources
@@ -50,6 +52,8 @@ class DecidedGeneration:
     """(documents, 16) uint8; undefined for kept ones."""
     survivor_sources: list[str | None]
     """Source of each arrival's survivor."""
+    cuts: Cuts | None = None
+    """What is cut out of the texts; null if nothing was looked for."""
 
 
 def survivor_ids(decisions: Decisions, before: KeptRuns, arrived: ArrivedGeneration) -> np.ndarray:
@@ -148,6 +152,8 @@ def publish_generation(
     name = f"dedup/{decided.number:08d}-{decided.fingerprint[:16]}"
     about = {} if spec is None else {**spec.metadata, "bands": str(spec.bands)}
     objects = write_run(root, name, _kept_documents(decided, folder), about)
+    if decided.cuts is not None:
+        objects |= write_hashes(root, name, decided.cuts.new_paragraphs)
     objects["withdrawn"] = root.publish_table(f"{name}/withdrawn.parquet", WITHDRAWN, withdrawn)
     entry = generation_entry(decided.number, decided.fingerprint, objects, facts)
     parts = [_publish_part(root, decided, part, threshold) for part in decided.arrived.parts]
@@ -201,8 +207,8 @@ def _publish_part(
     is_kept = decided.decisions.rule[part.arrivals] == KEPT
     keep = np.zeros(clean.rows, bool)
     keep[part.rows[is_kept]] = True
-    no_edits = pa.array([[]], EDITS).take(pa.array(np.zeros(clean.rows, np.int64)))
-    unique = pa.Table.from_arrays([pa.array(keep), no_edits], schema=UNIQUE)
+    edits = _edits(decided, part)
+    unique = pa.Table.from_arrays([pa.array(keep), edits], schema=UNIQUE)
     ledger = part_ledger(decided, part, threshold)
     sets = decided.arrived.arrivals.sets
     too_short = int((sets.sizes[part.arrivals] == 0).sum()) if threshold is not None else 0
@@ -228,6 +234,20 @@ def _publish_part(
     )
 
 
+def _edits(decided: DecidedGeneration, part: PartRows) -> pa.Array:
+    if decided.cuts is None:
+        return pa.array([[]], EDITS).take(pa.array(np.zeros(part.clean.rows, np.int64)))
+    return decided.cuts.edits(part.arrivals, part.rows, part.clean.rows)
+
+
+def _cut_bytes(decided: DecidedGeneration, where: slice) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is cut out of each of some arrivals: bytes, and number of the rule or -1."""
+    if decided.cuts is None:
+        count = where.stop - where.start
+        return np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    return decided.cuts.sizes()[where], decided.cuts.rules()[where]
+
+
 def part_ledger(decided: DecidedGeneration, part: PartRows, threshold: float | None) -> pa.Table:
     """Return the ledger of a part: one row per clean row that has a text, in row order."""
     where = part.arrivals
@@ -237,6 +257,12 @@ def part_ledger(decided: DecidedGeneration, part: PartRows, threshold: float | N
     short = detail(too_short_for_minhash=True) if threshold is not None else None
     values = decided.decisions.similarity[where]
     similarity = pa.array(values, mask=np.isnan(values))
+    cut_bytes, cut_rule = _cut_bytes(decided, where)
+    is_edited = (rule == KEPT) & (cut_rule >= 0)
+    is_cut = is_edited | (rule == EMPTY)
+    measured = np.where(is_cut, cut_bytes, values)
+    names = [None, *RULES.values(), *CUT_RULES]
+    which = np.where(is_edited, 1 + len(RULES) + cut_rule, rule)
     count = len(part.rows)
     decided_rows = pa.Table.from_arrays(
         [
@@ -244,9 +270,9 @@ def part_ledger(decided: DecidedGeneration, part: PartRows, threshold: float | N
             pa.repeat(part.clean.source, count),
             pa.repeat(part.clean.part, count),
             pa.array(part.rows),
-            _words(["kept", "dropped"], dropped.astype(np.int64)),
-            _words([None, *RULES.values()], rule.astype(np.int64)),
-            similarity,
+            _words(["kept", "dropped", "modified"], np.where(is_edited, 2, dropped)),
+            _words(names, which.astype(np.int64)),
+            pa.array(measured, mask=np.isnan(measured)),
             _words([None, threshold], (rule == NEAR).astype(np.int64), pa.float64()),
             fixed_binary(
                 decided.survivor_ids[where], is_null=decided.decisions.survivor[where] < 0

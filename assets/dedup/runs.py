@@ -104,7 +104,7 @@ def write_run(
     arrays["band_fences"] = arrays["band_keys"][:: BLOCK_BYTES // 8].copy()
     arrays["checksums"] = np.concatenate([checksums[name] for name in ARRAYS])
     objects = {
-        f"run_{name}": root.publish(f"{folder}/{name}.npy", functools.partial(_save, array))
+        f"run_{name}": root.publish(f"{folder}/{name}.npy", functools.partial(save_array, array))
         for name, array in arrays.items()
     }
     objects["run"] = root.publish_bytes(f"{folder}/run.json", canonical_json(header))
@@ -138,7 +138,8 @@ def _prefixes(hashes: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(hashes[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
 
 
-def _save(array: np.ndarray, path: Path) -> None:
+def save_array(array: np.ndarray, path: Path) -> None:
+    """Write an array as a plain `.npy` file."""
     with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
@@ -163,14 +164,14 @@ class Run:
             (source, part): KeptPart(source=source, part=part, first=first, count=count)
             for source, part, first, count in header["parts"]
         }
-        small = {name: _load_small(root, objects[f"run_{name}"]) for name in SMALL}
+        small = {name: load_small(root, objects[f"run_{name}"]) for name in SMALL}
         self._hash_fences, self._band_fences = small["hash_fences"], small["band_fences"]
         self._arrays: dict[str, CheckedArray] = {}
         used = 0
         for name in ARRAYS:
             blocks = header["blocks"][name]
             reference = objects[f"run_{name}"]
-            path = _local_path(root, reference)
+            path = local_path(root, reference)
             sums = small["checksums"][used : used + blocks]
             self._arrays[name] = CheckedArray(path, reference.name, sums)
             used += blocks
@@ -312,12 +313,19 @@ class KeptRuns:
             yield run, numbers[cuts[position] : cuts[position + 1]] - self._bases[position]
 
 
-def _load_small(root: Root, reference: ObjectRef) -> np.ndarray:
+def load_small(root: Root, reference: ObjectRef) -> np.ndarray:
+    """Return a whole array, checked by its SHA-256."""
     array: np.ndarray = np.load(io.BytesIO(root.read_bytes(reference)), allow_pickle=False)
     return array
 
 
-def _local_path(root: Root, reference: ObjectRef) -> Path:
+def local_path(root: Root, reference: ObjectRef) -> Path:
+    """Return where an array can be mapped; its size is checked.
+
+    Raises:
+        IntegrityError: it is missing or has another size.
+        RootError: the root is no local folder.
+    """
     size = root.storage.size(reference.name)
     if size != reference.size:
         raise IntegrityError(

@@ -191,9 +191,10 @@ def _mixed(value: np.uint64) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)
-def _word_hashes(
+def hash_words(
     data: np.ndarray, start: np.int64, end: np.int64, table: np.ndarray, hashes: np.ndarray
 ) -> int:
+    """Write the 64-bit hash of each word of bytes [start, end); return how many there are."""
     count = 0
     value = _U_OFFSET
     inside = False
@@ -298,7 +299,7 @@ def _shingle_sets(
         if by_character[document]:
             ngram, count = character_ngram, _character_hashes(data, start, end, table, hashes)
         else:
-            ngram, count = word_ngram, _word_hashes(data, start, end, table, hashes)
+            ngram, count = word_ngram, hash_words(data, start, end, table, hashes)
         count = max(count - ngram + 1, 0)
         for first in range(count):
             state = np.uint64(0)

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from assets.canonical import fingerprint
 from assets.dedup.arrivals import gather_arrivals, in_survivor_order
+from assets.dedup.cuts import find_cuts
 from assets.dedup.decide import Decisions, decide
 from assets.dedup.deciding import deciding_settings, warn_of_low_recall
 from assets.dedup.edits import apply_edits, shift_spans
@@ -35,6 +36,7 @@ from assets.dedup.generation import (
     survivor_sources,
     withdrawn_ordinals,
 )
+from assets.dedup.hash_runs import SeenHashes
 from assets.dedup.replace import Replaced, find_replaced
 from assets.dedup.report import cluster_sizes, stage_facts
 from assets.dedup.runs import KeptRuns, Run
@@ -103,7 +105,11 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
         commit(root, STAGE, entries)
         manifest = Manifest.load(root, STAGE)
         num_done += len(item.parts)
-        kept = sum(entry.statistics["kept"] for entry in entries if entry.source)
+        kept = sum(
+            entry.statistics["kept"] + entry.statistics["modified"]
+            for entry in entries
+            if entry.source
+        )
         reached = sum(entry.statistics["in"] for entry in entries if entry.source)
         logger.info(
             "unique: generation %d: kept %d of %d documents", item.generation.number, kept, reached
@@ -266,6 +272,9 @@ def _decide_generation(
             by_containment=minhash is not None and minhash.similarity == "containment",
         )
         decisions = restored(decisions, order, before.total)
+        decisions, cuts = find_cuts(
+            root, dedup, arrived, decisions, order, before.total, _seen(root, manifest, ready)
+        )
         decided = DecidedGeneration(
             number=item.generation.number,
             fingerprint=item.fingerprint,
@@ -273,6 +282,7 @@ def _decide_generation(
             decisions=decisions,
             survivor_ids=survivor_ids(decisions, before, arrived),
             survivor_sources=survivor_sources(decisions, before, arrived),
+            cuts=cuts,
         )
         if minhash is not None:
             check_losses(decided, minhash.max_source_loss)
@@ -314,6 +324,12 @@ def _generation_facts(item: _Ready, decisions: Decisions, replaced: Replaced) ->
         "withdrawn": replaced.withdrawn.num_rows,
         "clusters": cluster_sizes(decisions),
     }
+
+
+def _seen(root: Root, manifest: Manifest, ready: Sequence[_Ready]) -> SeenHashes:
+    """Return the paragraphs of the generations before the last of `ready`."""
+    entries = [manifest.task_entries("", item.task)[0] for item in ready[:-1]]
+    return SeenHashes(root, [entry.objects for entry in entries])
 
 
 def _by_part(manifest: Manifest) -> dict[tuple[str, str], PartEntry]:

@@ -195,7 +195,5 @@ class DedupSettings:
     """Documents that count as kept before everything else, without being part of the data set."""
 
     def __post_init__(self) -> None:
-        refuse_later("lines", self.lines)
-        refuse_later("paragraphs", self.paragraphs)
         refuse_later("decontaminate", self.decontaminate)
         refuse_later("against", self.against, accepted=())
