@@ -12,13 +12,18 @@ in full.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.errors import ConfigurationError
+from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.records import sha256_hex
+
+FILTER_FILE = "instance_filter.npy"
+"""Of a plan: packed bits without a header, see `FilterBits`."""
 
 _MIN_TIMES = 3
 """OLMo does not report stretches of fewer repeats, whatever ``repetition_max_count`` says."""
@@ -43,6 +48,52 @@ class InstanceFilterConfig:
             raise ConfigurationError(
                 f"repetition_min_period is at least 1, not {self.repetition_min_period}"
             )
+
+
+class FilterBits:
+    """Verdicts of one filter on every instance of a plan: a bit each, 1 = keep, lowest bit first.
+
+    Args:
+        config: the filter they are of.
+        bits: uint8 ``(ceil(count / 8),)``.
+        count: instances.
+    """
+
+    def __init__(self, config: InstanceFilterConfig, bits: NDArray[np.uint8], count: int) -> None:
+        self.config, self.count, self._bits = config, count, bits
+
+    @classmethod
+    def parse(cls, data: bytes, entry: Mapping[str, Any], where: str) -> FilterBits:
+        """Read `FILTER_FILE` as ``plan.json`` describes it.
+
+        Args:
+            data: the file.
+            entry: ``sha256``, ``count`` and ``filter`` (the fields of `InstanceFilterConfig`).
+            where: for messages.
+
+        Raises:
+            IntegrityError: not the file described.
+        """
+        if len(data) != -(-entry["count"] // 8) or sha256_hex(data) != entry["sha256"]:
+            raise IntegrityError(f"{where}: damaged, not the bits the plan describes")
+        config = InstanceFilterConfig(**entry["filter"])
+        return cls(config, np.frombuffer(data, np.uint8), entry["count"])
+
+    def keep(self, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return the verdicts on some instances, bool ``(instances,)``, True = keep."""
+        bits = self._bits[index >> 3] >> (index & 7).astype(np.uint8)
+        keep: NDArray[np.bool_] = (bits & 1).view(bool)
+        return keep
+
+
+def pack_keep(keep: NDArray[np.bool_]) -> bytes:
+    """Return the bytes of `FILTER_FILE` from the verdict on every instance of a plan, in order."""
+    return np.packbits(keep, bitorder="little").tobytes()
+
+
+def describe_filter(config: InstanceFilterConfig, count: int) -> dict[str, Any]:
+    """Return what ``plan.json`` says about `FILTER_FILE` beside its size and hash."""
+    return {"count": count, "filter": asdict(config)}
 
 
 def find_repetitive(ids: NDArray[Any], config: InstanceFilterConfig) -> NDArray[np.bool_]:

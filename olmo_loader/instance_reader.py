@@ -21,11 +21,10 @@ from olmo_loader.document_lengths import DocumentLengths, lengths_from_starts
 from olmo_loader.document_search import DocumentSearch
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.first_touch import FirstTouch, Read
+from olmo_loader.instance_filter import FilterBits
 from olmo_loader.overriding import override
 from olmo_loader.shard_files import DOCS_SUFFIX, sidecar_name
 from olmo_loader.token_files import check_first_ids
-
-_NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +71,32 @@ class Instances:
 
     @property
     def ids(self) -> NDArray[np.int64]:
-        """A new array ``(instances, sequence_length)``, masked spans replaced by pad.
+        """A new array ``(instances, sequence_length)``, masked spans replaced by pad."""
+        ids = widen(self.raw)
+        self._pad(ids)
+        return ids
 
-        Raises:
-            IntegrityError: an id above 2^63 - 1.
-        """
-        ids = self.raw.astype(np.int64)
-        if self.raw.dtype.itemsize == _NUMBER_BYTES and (ids < 0).any():
-            raise IntegrityError("an id above 2^63 - 1: these files are no uint64 token ids")
+    def mask_spans(self) -> NDArray[Any]:
+        """Replace masked spans by pad in ``raw`` itself, and return it."""
+        self._pad(self.raw)
+        return self.raw
+
+    def _pad(self, ids: NDArray[Any]) -> None:
         for row, begin, end in self.spans:
             assert self.pad_token_id is not None
             ids[row, begin:end] = self.pad_token_id
-        return ids
+
+
+def widen(raw: NDArray[Any]) -> NDArray[np.int64]:
+    """Return ids as int64, a new array.
+
+    Raises:
+        IntegrityError: an id above 2^63 - 1.
+    """
+    ids = raw.astype(np.int64)
+    if raw.dtype.itemsize == ids.itemsize and (ids < 0).any():
+        raise IntegrityError("an id above 2^63 - 1: these files are no uint64 token ids")
+    return ids
 
 
 class _Rows:
@@ -120,6 +133,10 @@ class InstanceReader:
         self._names = [str(path) for path in files.paths]
         self._checked = bytearray(0 if files.described else len(files.paths))
         self._mine = threading.local()
+        self.filter_bits: FilterBits | None = None
+        """Verdicts of the plan's own filter, when it has them."""
+        self.reopen: tuple[Callable[..., InstanceReader], tuple[Any, ...]] | None = None
+        """How a copy is made by pickle without listing every file: function and arguments."""
         self._touch: FirstTouch | None = None
         if files.checksums:
             sizes = files.num_tokens * files.dtype.itemsize
@@ -287,4 +304,4 @@ class InstanceReader:
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        return InstanceReader, (self.files, self.ranges)
+        return self.reopen or (InstanceReader, (self.files, self.ranges))

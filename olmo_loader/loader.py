@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from olmo_loader import distributed
+from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import BatchShapeError, ConfigurationError
 from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
@@ -51,6 +52,7 @@ def build_train_dataloader(
     instance_filter_config: InstanceFilterConfig | None = None,
     num_threads: int = DEFAULT_THREADS,
     prefetch_batches: int = DEFAULT_PREFETCH,
+    reading: ReadingOptions | None = None,
     work_dir: str | Path | None = None,
     save_overwrite: bool | None = None,
     run: str = DEFAULT_RUN,
@@ -85,6 +87,7 @@ def build_train_dataloader(
         instance_filter_config: batches get ``instance_mask``.
         num_threads: threads that read ahead; 0 reads when a batch is asked for.
         prefetch_batches: batches ready or in work ahead of the trainer.
+        reading: when checksums are checked, files kept open, retries and caches of remote reads.
         work_dir: a folder on the host for what a run leaves: later epochs' orders, built once and
             mapped by all processes, states, the audit log. None keeps orders in memory.
         save_overwrite: False refuses a ``work_dir`` that is there already, as OLMo does (rank 0,
@@ -130,6 +133,7 @@ def build_train_dataloader(
             "generate_attention_mask": generate_attention_mask,
             "include_instance_metadata": include_instance_metadata,
             "instance_filter_config": instance_filter_config,
+            "reading": reading,
         },
     }
     loader = TrainLoader(
@@ -184,6 +188,7 @@ def build_eval_dataloader(
     instance_filter_config: InstanceFilterConfig | None = None,
     num_threads: int = DEFAULT_THREADS,
     prefetch_batches: int = DEFAULT_PREFETCH,
+    reading: ReadingOptions | None = None,
 ) -> EvalLoader:
     """Return one rank's loader for evaluation, in the order of OLMo's (``DistributedSampler``).
 
@@ -213,6 +218,7 @@ def build_eval_dataloader(
         instance_filter_config: batches get ``instance_mask``.
         num_threads: threads that read ahead.
         prefetch_batches: batches ready or in work ahead.
+        reading: see `build_train_dataloader`.
 
     Raises:
         ConfigurationError: no held-out split, no instance, arguments that contradict each other.
@@ -223,6 +229,7 @@ def build_eval_dataloader(
         "generate_attention_mask": generate_attention_mask,
         "include_instance_metadata": True,
         "instance_filter_config": instance_filter_config,
+        "reading": reading,
     }
     fixed = {
         "sequence_length": sequence_length,

@@ -20,14 +20,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
+from olmo_loader.batch_reader import BatchReader, RawBatch
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.document_lengths import DocumentLengths, lengths_by_eos
+from olmo_loader.document_lengths import DocumentLengths
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
-from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
-from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Instances
+from olmo_loader.instance_filter import InstanceFilterConfig
+from olmo_loader.instance_reader import InstanceFiles, InstanceReader, widen
 from olmo_loader.locations import file_name, open_ranges
 from olmo_loader.overriding import override
 from olmo_loader.records import canonical_json, sha256_hex
@@ -106,6 +108,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         self._generate_doc_lengths = generate_doc_lengths
         self._reader = reader
         self._reading = ReadingOptions() if reading is None else reading
+        self._batches: BatchReader | None = None
 
     @property
     def reader(self) -> InstanceReader:
@@ -188,11 +191,12 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         position = number + len(self) if number < 0 else number
         if not 0 <= position < len(self):
             raise IndexError(f"{number} is out of bounds for dataset of size {len(self)}")
+        batches = self.batches
         read = self.reader.read(np.array([position]))
         ids = read.ids[0]
         item: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
         if self.instance_filter_config is not None:
-            item["instance_mask"] = not find_repetitive(read.raw, self.instance_filter_config)[0]
+            item["instance_mask"] = bool(batches.keep(read)[0])
         if read.label_mask is not None:
             item["label_mask"] = torch.from_numpy(read.label_mask[0])
         if self._include_instance_metadata:
@@ -200,39 +204,53 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         if self._generate_attention_mask:
             item["attention_mask"] = torch.from_numpy(ids != self.pad_token_id).long()
         if self._generate_doc_lengths:
-            item["doc_lens"] = torch.from_numpy(self._lengths(read).lengths)
+            item["doc_lens"] = torch.from_numpy(batches.lengths(read).lengths)
         return item
 
-    def read_batch(self, index: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, Any]:
+    @property
+    def batches(self) -> BatchReader:
+        """What reads whole batches, in numpy."""
+        if self._batches is None:
+            self._batches = BatchReader(
+                reader=self.reader,
+                eos_token_id=self.eos_token_id,
+                doc_boundaries=self.doc_boundaries,
+                generate_doc_lengths=self._generate_doc_lengths,
+                instance_filter_config=self.instance_filter_config,
+            )
+        return self._batches
+
+    def read_batch(self, index: NDArray[np.int64]) -> dict[str, Any]:
         """Return the batch of these instances: what `DataCollator` makes of the items, in one go.
 
         Args:
             index: global instance numbers, int64 ``(batch,)``.
         """
-        read = self.reader.read(index, reuse=True)
-        ids = read.ids
+        return self.finish_batch(index, self.batches.read(index, reuse=True))
+
+    def finish_batch(self, index: NDArray[np.int64], raw: RawBatch) -> dict[str, Any]:
+        """Return the batch that ``raw`` becomes: ids widened, arrays as tensors, OLMo's keys.
+
+        Args:
+            index: the instances.
+            raw: what `BatchReader.read` returned for them, here or in another process.
+        """
+        ids = widen(raw["ids"])
         batch: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
         if self._generate_attention_mask:
             batch["attention_mask"] = torch.from_numpy(ids != self.pad_token_id).float()
-        if read.label_mask is not None:
-            batch["label_mask"] = torch.from_numpy(read.label_mask)
+        if "label_mask" in raw:
+            batch["label_mask"] = torch.from_numpy(raw["label_mask"])
         batch["index"] = torch.from_numpy(np.ascontiguousarray(index, np.int64))
-        if self.instance_filter_config is not None:
-            dropped = find_repetitive(read.raw, self.instance_filter_config)
-            batch["instance_mask"] = torch.from_numpy(~dropped)
-        if self._generate_doc_lengths:
-            lengths = self._lengths(read)
+        if "instance_mask" in raw:
+            batch["instance_mask"] = torch.from_numpy(raw["instance_mask"])
+        if "doc_lens" in raw:
+            lengths = DocumentLengths(raw["doc_lens"], raw["doc_counts"])
             batch["doc_lens"] = torch.from_numpy(lengths.padded())
             batch["max_doc_lens"] = lengths.longest()
         if self._include_instance_metadata:
-            batch["metadata"] = [deepcopy(self._metadata[file]) for file in read.files.tolist()]
+            batch["metadata"] = [deepcopy(self._metadata[file]) for file in raw["files"].tolist()]
         return batch
-
-    def _lengths(self, read: Instances) -> DocumentLengths:
-        if self.doc_boundaries == "stored":
-            return self.reader.stored_lengths(read)
-        assert self.eos_token_id is not None
-        return lengths_by_eos(read.raw, self.eos_token_id)
 
     @override
     def __add__(self, other: Dataset[dict[str, Any]]) -> MemMapDataset:  # type: ignore[override]

@@ -5,7 +5,8 @@ No torch here: the loader and the command line tools share this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.byte_range import local_path
-from olmo_loader.dataset_file import DatasetFile, read_dataset_file
+from olmo_loader.byte_range import ByteRanges
+from olmo_loader.data_place import DataPlace, ReadingOptions, open_place
+from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.instance_filter import FILTER_FILE, FilterBits
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader
 from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan, read_plan
+from olmo_loader.shard_files import MASK_SUFFIX, sidecar_name
 from olmo_loader.takedowns import read_takedowns, spans_by_shard
 
 
@@ -26,13 +30,18 @@ from olmo_loader.takedowns import read_takedowns, spans_by_shard
 class PublishedDataset:
     """One plan of a data set."""
 
-    folder: Path
+    place: DataPlace
     file: DatasetFile
     plan: Plan
     reader: InstanceReader
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def folder(self) -> Path:
+        """Where the records are: of a local data set, the data set itself."""
+        return self.place.folder
+
+    @property
+    def paths(self) -> tuple[str | Path, ...]:
         """Files of the plan's shards, in plan order."""
         return self.reader.files.paths
 
@@ -48,57 +57,103 @@ class PublishedDataset:
 
     @cached_property
     def source_of_file(self) -> NDArray[np.int64]:
-        """Number in `sources` of each shard, int64 ``(shards,)``."""
+        """Number in `sources` of each file, int64 ``(files,)``."""
         numbers = {name: number for number, name in enumerate(self.sources)}
         found = [numbers[self.plan.shards[shard]["source"]] for shard in self.plan.uses]
         return np.array(found, np.int64)
 
 
-def open_published(folder: str | Path, plan_id: str | None = None) -> PublishedDataset:
+def open_published(
+    folder: str | Path,
+    plan_id: str | None = None,
+    reading: ReadingOptions | None = None,
+) -> PublishedDataset:
     """Open a plan of a published data set and check every shard's name, size, dtype and ids.
 
-    Reads ``dataset.json``, two files of the plan and the takedown records; of the shards only
-    sizes.
+    Reads ``dataset.json``, two files of the plan and the takedown records; of local shards only
+    sizes, of remote ones nothing: their sizes are compared when they are first read.
 
     Args:
-        folder: ``ROOT/dataset``.
+        folder: ``ROOT/dataset``, a path or a url.
         plan_id: None opens the current plan.
+        reading: checksums, open files, retries, caches.
 
     Raises:
         ConfigurationError: no data set there, or no such plan in it.
         IntegrityError: a record is damaged, a shard is missing or has another size.
     """
-    place = local_path(folder)
-    file = read_dataset_file(place)
+    reading = ReadingOptions() if reading is None else reading
+    place = open_place(folder, reading)
+    file = place.read_dataset_file()
     wanted = file.plan if plan_id is None else plan_id
     if wanted not in file.plans:
-        raise ConfigurationError(f"{place}: no plan {wanted}; there is {', '.join(file.plans)}")
-    plan = read_plan(place, wanted)
-    for record in plan.shards:
-        check_shard(place, record, plan)
-    return PublishedDataset(
-        folder=place, file=file, plan=plan, reader=_reader(_files(place, file, plan), plan)
+        raise ConfigurationError(f"{folder}: no plan {wanted}; there is {', '.join(file.plans)}")
+    far_order = place.bring_plan(wanted)
+    plan = replace(read_plan(place.folder, wanted), far_order=far_order)
+    check_shards(place, plan.shards, plan)
+    files = instance_files(
+        place,
+        file,
+        [plan.shards[number] for number in plan.uses],
+        dtype=plan.dtype,
+        sequence_length=plan.sequence_length,
+        checksums=reading.checksums != "off",
     )
+    reader = _reader(files, plan, place.ranges)
+    reader.filter_bits = _filter_bits(plan)
+    calm = replace(reading, checksums="first_touch") if reading.checksums == "eager" else reading
+    reader.reopen = (_open_reader, (str(folder), wanted, calm))
+    if reading.checksums == "eager":
+        reader.check_all()
+    return PublishedDataset(place=place, file=file, plan=plan, reader=reader)
 
 
-def _reader(files: InstanceFiles, plan: Plan) -> InstanceReader:
+def _open_reader(folder: str, plan_id: str, reading: ReadingOptions) -> InstanceReader:
+    """What a pickled reader becomes elsewhere: the same plan, opened again."""
+    return open_published(folder, plan_id, reading).reader
+
+
+def _filter_bits(plan: Plan) -> FilterBits | None:
+    entry = plan.record["files"].get(FILTER_FILE)
+    if entry is None:
+        return None
+    path = plan.folder / FILTER_FILE
+    return FilterBits.parse(path.read_bytes(), entry, str(path))
+
+
+def _reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceReader:
     """Return the plain reader where instances are numbered through the files one after another."""
     if "tables" not in plan.record:
-        return InstanceReader(files)
-    return TableReader(files, plan.tables, plan.open_spans())
+        return InstanceReader(files, ranges)
+    return TableReader(files, plan.tables, plan.open_spans(), ranges)
 
 
-def check_shard(folder: Path, record: dict[str, Any], plan: Plan) -> None:
-    """Raise IntegrityError unless the shard's file has the recorded size and fits the plan."""
-    path = folder / record["shard"]
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError as error:
-        raise IntegrityError(f"{path}: the shard is missing") from error
-    if size != record["size"] or size != record["n_tokens"] * plan.dtype.itemsize:
+def check_shards(place: DataPlace, records: Sequence[dict[str, Any]], plan: Plan) -> None:
+    """Raise IntegrityError unless every shard has the recorded size and fits the plan.
+
+    Remote shards are not asked for their sizes, the place is told which ones to expect.
+    """
+    paths = [str(place.shard(record)) for record in records]
+    for path, record in zip(paths, records, strict=True):
+        _check_record(path, record, plan)
+    if not place.ranges.is_local:
+        place.ranges.expect(
+            {path: record["size"] for path, record in zip(paths, records, strict=True)}
+        )
+        return
+    for path, record in zip(paths, records, strict=True):
+        try:
+            size = place.ranges.size(path)
+        except FileNotFoundError as error:
+            raise IntegrityError(f"{path}: the shard is missing") from error
+        if size != record["size"]:
+            raise IntegrityError(f"{path}: {size} bytes, the index says {record['size']}")
+
+
+def _check_record(path: str, record: dict[str, Any], plan: Plan) -> None:
+    if record["size"] != record["n_tokens"] * plan.dtype.itemsize:
         raise IntegrityError(
-            f"{path}: {size} bytes, the index says {record['size']} for "
-            f"{record['n_tokens']} ids of {plan.dtype.name}"
+            f"{path}: {record['n_tokens']} ids of {plan.dtype.name} are not {record['size']} bytes"
         )
     if record["dtype"] != plan.dtype.name or record["max_id"] >= record["vocab_size"]:
         raise IntegrityError(
@@ -107,21 +162,54 @@ def check_shard(folder: Path, record: dict[str, Any], plan: Plan) -> None:
         )
 
 
-def _files(folder: Path, file: DatasetFile, plan: Plan) -> InstanceFiles:
-    spans = spans_by_shard(read_takedowns(folder, file.takedown))
-    shards = [plan.shards[number] for number in plan.uses]
+def instance_files(
+    place: DataPlace,
+    file: DatasetFile,
+    shards: Sequence[dict[str, Any]],
+    *,
+    dtype: np.dtype[Any],
+    sequence_length: int,
+    checksums: bool,
+) -> InstanceFiles:
+    """Return shards as files to read, with everything the data set says about them.
+
+    Args:
+        place: of the data set.
+        file: its ``dataset.json``.
+        shards: index records, in the order in which their instances are numbered.
+        dtype: of the ids.
+        sequence_length: tokens per instance.
+        checksums: hold blocks against their CRCs when they are first read.
+    """
+    spans = spans_by_shard(read_takedowns(place.folder, file.takedown))
     masked = {
         number: spans[record["shard"]]
         for number, record in enumerate(shards)
         if record["shard"] in spans
     }
     return InstanceFiles(
-        paths=tuple(folder / record["shard"] for record in shards),
+        paths=tuple(place.shard(record) for record in shards),
+        label_mask_paths=_label_masks(place, shards),
         num_tokens=np.array([record["n_tokens"] for record in shards], np.int64),
-        dtype=plan.dtype,
-        sequence_length=plan.sequence_length,
+        dtype=dtype,
+        sequence_length=sequence_length,
         num_docs=tuple(record["n_docs"] for record in shards),
         masked_spans=masked,
         pad_token_id=file.tokenizer["pad_token_id"],
         described=True,
+        checksums=checksums,
+    )
+
+
+def _label_masks(
+    place: DataPlace, shards: Sequence[dict[str, Any]]
+) -> tuple[str | Path | None, ...] | None:
+    """Return the label masks that index records name; None when no shard has one."""
+    if not any(MASK_SUFFIX in record["sidecars"] for record in shards):
+        return None
+    return tuple(
+        sidecar_name(str(place.shard(record)), MASK_SUFFIX)
+        if MASK_SUFFIX in record["sidecars"]
+        else None
+        for record in shards
     )

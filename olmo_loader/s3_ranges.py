@@ -16,6 +16,8 @@ from olmo_loader.overriding import override
 from olmo_loader.retrying import RetryPolicy, TransientError
 
 _MISSING = "NoSuchKey", "NoSuchBucket", "404"
+_OURS = {"NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "NoRegionError"}
+"""Errors of this side, by name: their module is not imported for them."""
 
 
 class S3Ranges:
@@ -139,4 +141,6 @@ def _translated(name: str, error: Exception) -> Exception:
         return MissingFileError(f"{name}: there is no such object")
     if code == "InvalidRange" or (isinstance(error, OSError) and error.errno == errno.EINVAL):
         return ShortReadError(name)
+    if type(error).__name__ in _OURS:
+        return ReadError(f"{name}: {text}")
     return TransientError(text)

@@ -23,7 +23,7 @@ def open_decoder(data: PublishedDataset) -> Callable[[Sequence[int]], str]:
         from tokenizers import Tokenizer  # noqa: PLC0415 - only for people who ask for text
     except ImportError as error:
         raise ConfigurationError("--text needs the package tokenizers: pip install it") from error
-    path = data.folder / data.file.tokenizer["path"]
+    path = data.place.fetch(data.file.tokenizer["path"], data.file.tokenizer["sha256"])
     content = path.read_bytes()
     if sha256_hex(content) != data.file.tokenizer["sha256"]:
         raise IntegrityError(f"{path}: not the tokenizer that the data set names")

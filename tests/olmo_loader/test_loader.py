@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from olmo_loader import DataCollator, InstanceFilterConfig, build_train_dataloader
+from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import (
     BatchShapeError,
     ConfigurationError,
@@ -136,11 +137,13 @@ def bytes_read() -> int:
 def test_resume_reads_no_byte_before_the_position(tmp_path: Path):
     """Opening and the next batch read the same number of bytes from every position."""
     data = make_small(tmp_path / "dataset", docs=400)
+    # Whole blocks are read when they are checked, and the last one of a shard is shorter.
+    unchecked = ReadingOptions(checksums="off")
     states = [state for _, state in stream(make(data, num_threads=0), 1)]
     costs = []
     for state in (states[0], *states[::20], states[-2]):
         before = bytes_read()
-        next(iter(make(data, num_threads=0, state=state)))
+        next(iter(make(data, num_threads=0, state=state, reading=unchecked)))
         costs.append(bytes_read() - before)
     del costs[0]  # what is read once in a process
     tokens = sum((data.folder / record["shard"]).stat().st_size for record in data.records)
@@ -241,8 +244,8 @@ def test_arguments_that_cannot_work(small, options, error, message: str):
 def test_no_data_set_there_and_urls(tmp_path: Path):
     with pytest.raises(ConfigurationError, match=r"give the folder of a published data set"):
         build_train_dataloader(tmp_path, global_batch_size=1)
-    with pytest.raises(NotInThisVersion, match="not in this version"):
-        build_train_dataloader("s3://bucket/dataset", global_batch_size=1)
+    with pytest.raises(NotInThisVersion, match="not read in this version"):
+        build_train_dataloader("r2://bucket/dataset", global_batch_size=1)
     with pytest.raises(ConfigurationError, match="plain files have no plan"):
         build_train_dataloader(["a.npy"], global_batch_size=1, plan="x", sequence_length=4)
     with pytest.raises(ConfigurationError, match="plain files need sequence_length"):

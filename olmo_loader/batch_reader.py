@@ -1,0 +1,80 @@
+"""All fields of a batch in numpy, no torch: what a reading thread or process makes.
+
+Ids stay in the files' own dtype, so that little is copied or sent; `MemMapDataset` widens them once
+into what the trainer gets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from olmo_loader.document_lengths import DocumentLengths, lengths_by_eos
+from olmo_loader.errors import ConfigurationError
+from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
+from olmo_loader.instance_reader import InstanceReader, Instances
+
+RawBatch = dict[str, NDArray[Any]]
+"""
+==============  ===============  =====================================================
+key             dtype            shape
+==============  ===============  =====================================================
+ids             of the files     (batch, sequence_length), masked spans replaced by pad
+files           int64            (batch,) number of each instance's file
+label_mask      bool             (batch, sequence_length), when anything is masked
+instance_mask   bool             (batch,), with a filter; True = keep
+doc_lens        int32            (all documents,), one after another, when asked for
+doc_counts      int64            (batch,), with ``doc_lens``
+==============  ===============  =====================================================
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchReader:
+    """Reads batches by instance numbers. Safe from any thread, small to pickle."""
+
+    reader: InstanceReader
+    eos_token_id: int | None = None
+    doc_boundaries: str = "eos"
+    generate_doc_lengths: bool = False
+    instance_filter_config: InstanceFilterConfig | None = None
+
+    def read(self, index: NDArray[np.int64], *, reuse: bool = False) -> RawBatch:
+        """Return the batch of these instances, int64 ``(batch,)``.
+
+        Args:
+            index: global instance numbers.
+            reuse: ``ids`` may be memory of this thread, overwritten by its next read.
+        """
+        read = self.reader.read(index, reuse=reuse)
+        batch: RawBatch = {"files": read.files}
+        if read.label_mask is not None:
+            batch["label_mask"] = read.label_mask
+        if self.instance_filter_config is not None:
+            batch["instance_mask"] = self.keep(read)
+        if self.generate_doc_lengths:
+            lengths = self.lengths(read)
+            batch["doc_lens"], batch["doc_counts"] = lengths.lengths, lengths.counts
+        # Filter and boundaries have seen the ids as stored; now masked spans become pad.
+        batch["ids"] = read.mask_spans()
+        return batch
+
+    def keep(self, read: Instances) -> NDArray[np.bool_]:
+        """Return ``instance_mask``, from the plan's bits if they are of the same filter."""
+        config, bits = self.instance_filter_config, self.reader.filter_bits
+        if config is None:
+            raise ConfigurationError("there is no filter to keep anything by")
+        if bits is not None and bits.config == config:
+            return bits.keep(read.index)
+        return ~find_repetitive(read.raw, config)
+
+    def lengths(self, read: Instances) -> DocumentLengths:
+        """Return the document lengths of some instances."""
+        if self.doc_boundaries == "stored":
+            return self.reader.stored_lengths(read)
+        if self.eos_token_id is None:
+            raise ConfigurationError("boundaries by EOS need eos_token_id")
+        return lengths_by_eos(read.raw, self.eos_token_id)
