@@ -21,6 +21,7 @@ from olmo_loader.mixture import (
 )
 
 STATE_VERSION = 1
+_BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class MixtureSampler:
         self.consumed, self.deficits = [0] * count, [0] * count
         self._drawn, self._cursors, self._passes = [0] * count, [0] * count, [0] * count
         self._orders: list[NDArray[Any] | None] = [None] * count
+        self._block: tuple[int, list[int]] | None = None
         self._make_table()
 
     def _make_table(self) -> None:
@@ -128,10 +130,17 @@ class MixtureSampler:
             wanted = min(max(share + self.deficits[number] // horizon, low), high)
             total += wanted * self._inverse[number]
             ends.append(total)
-        bits = int(draw_bits(self._seed, self._segment, self.draws, 1)[0])
-        threshold = ((bits >> 11) * 2.0**-53) * float(total)
+        threshold = ((self._bits() >> 11) * 2.0**-53) * float(total)
         bounds = np.array(ends, np.float64)
         return int(np.searchsorted(bounds, threshold, side="right"))
+
+    def _bits(self) -> int:
+        """Return the random bits of the next draw; they are made a block at a time."""
+        first = self.draws // _BLOCK * _BLOCK
+        if self._block is None or self._block[0] != first:
+            bits = draw_bits(self._seed, self._segment, first, _BLOCK)
+            self._block = first, [int(number) for number in bits]
+        return self._block[1][self.draws - first]
 
     def _take(self, group: int) -> Draw:
         order = self._orders[group]

@@ -214,6 +214,15 @@ class TableReader(InstanceReader):
         first, inside = self._documents().between(file, np.array((start + 1, end), np.uint64))
         return first - 1, np.concatenate(([start], inside, [end])).astype(np.int64)
 
+    def tokens_by(
+        self, group_of_file: NDArray[np.int64], index: NDArray[np.int64], num_groups: int
+    ) -> NDArray[np.int64]:
+        """Return the real tokens of some instances by group of their files, int64 ``(groups,)``."""
+        spans, _ = self.pieces(index)
+        groups = group_of_file[spans["shard"]]
+        counts = np.bincount(groups, weights=spans["length"], minlength=num_groups)
+        return counts.astype(np.int64)
+
     def real_tokens(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the tokens of each instance that are not padding, int64 ``(instances,)``."""
         spans, counts = self.pieces(index)

@@ -17,14 +17,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import ConfigurationError, PlanExhausted, StateError
-from olmo_loader.global_indices import Order, order_at, padded_size
+from olmo_loader.global_indices import Order, padded_size
 from olmo_loader.loader_report import LoaderReport, Meter
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.prefetch import OrderedPrefetcher
 from olmo_loader.run_folder import explain_changed_files
 from olmo_loader.run_records import Records, RunRecorder
-from olmo_loader.slicing import batch_bounds, count_batches, rank_slice
+from olmo_loader.slicing import rank_slice
 from olmo_loader.state import LoaderState
 from olmo_loader.training_data import TrainingData
 
@@ -97,7 +98,10 @@ class TrainLoader:
             shuffle=data.shuffle,
             epoch=epoch,
             instances=0,
-            total_size=padded_size(positions, shape.world_size, drop_last=shape.drop_last),
+            # One pass is never filled up with what was read: it may end up to W - 1 early.
+            total_size=padded_size(
+                positions, shape.world_size, drop_last=shape.drop_last or data.is_one_pass
+            ),
             global_batch_size=shape.global_batch_size,
             world_size=shape.world_size,
             num_files=len(data.dataset.paths),
@@ -128,8 +132,16 @@ class TrainLoader:
         return self._count_batches(self._state.instances)
 
     def _count_batches(self, start: int) -> int:
-        shape, total = self._shape, self._state.total_size
-        return count_batches(total, start, shape.global_batch_size, drop_last=shape.drop_last)
+        return self._cuts(self._data, self._state.total_size, start).count
+
+    def _cuts(self, data: TrainingData, total: int, start: int) -> BatchCuts:
+        return BatchCuts(
+            total=total,
+            start=start,
+            batch_size=self._shape.global_batch_size,
+            drop_last=self._shape.drop_last,
+            changes=data.length_changes,
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch handed out, JSON values only."""
@@ -250,15 +262,11 @@ class TrainLoader:
     ) -> tuple[Batch, NDArray[np.int64], int]:
         """Read batch ``number`` from ``start``: the batch, tokens per source, end position."""
         shape = self._shape
-        begin, end = batch_bounds(
-            start.total_size, start.instances, shape.global_batch_size, number
-        )
-        # Only after a resume with other ranks can the last batch not divide among them: it is then
-        # filled as the order's own padding is, so that every rank gets a row.
-        filled = begin + -(-(end - begin) // shape.world_size) * shape.world_size
-        index = order_at(order, begin, filled)
+        cuts = self._cuts(data, start.total_size, start.instances)
+        begin, end = cuts.bounds(number)
+        index = cuts.positions(order, begin, end, shape.world_size)
         batch = Batch(data.dataset.read_batch(rank_slice(index, shape.rank, shape.world_size)))
-        counts = data.count_sources(index[: end - begin]) * data.dataset.chunk_size
+        counts = data.count_tokens(index[: end - begin])
         return batch, counts, end
 
     def _hand_out(self, batch: Batch, counts: NDArray[np.int64], end: int) -> None:

@@ -17,6 +17,7 @@ from olmo_loader.held_out import open_held_out
 from olmo_loader.lineage import shared_prefix
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.order_file import shared_order
+from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan
 from olmo_loader.published import open_published
 from olmo_loader.state import sequence_length_hint
@@ -87,12 +88,20 @@ class TrainingData:
             return None
         return shared_prefix(self.plan.folder.parents[1], self.plan.plan_id, ancestor)
 
-    def count_sources(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many of these instances each of `sources` has, int64 ``(sources,)``."""
-        if len(self.sources) == 1:
-            return np.array([len(index)])
-        files = self.dataset.reader.first_instances.searchsorted(index, side="right") - 1
-        return np.bincount(self.source_of_file[files], minlength=len(self.sources))
+    @property
+    def length_changes(self) -> tuple[int, ...]:
+        """Positions at which another sequence length begins: no batch goes across them."""
+        return () if self.plan is None else self.plan.length_changes
+
+    def count_tokens(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the tokens of these instances by source, without padding: int64 ``(sources,)``."""
+        reader, count = self.dataset.reader, len(self.sources)
+        if isinstance(reader, TableReader):
+            return reader.tokens_by(self.source_of_file, index, count)
+        if count == 1:
+            return np.array([len(index) * self.dataset.chunk_size])
+        files = reader.first_instances.searchsorted(index, side="right") - 1
+        return np.bincount(self.source_of_file[files], minlength=count) * self.dataset.chunk_size
 
 
 def open_plan(
@@ -115,7 +124,7 @@ def open_plan(
     Raises:
         ConfigurationError: an argument in ``fixed`` contradicts the plan.
     """
-    published = open_published(folder, plan_id)
+    published = open_published(folder, plan_id, options.get("reading"))
     plan = published.plan
     decided = {
         "sequence_length": plan.sequence_length,
@@ -138,7 +147,10 @@ def open_plan(
         *published.paths,
         chunk_size=plan.sequence_length,
         memmap_dtype=plan.dtype,
-        metadata=[{"path": item["shard"], "label": item["source"]} for item in plan.shards],
+        metadata=[
+            {"path": plan.shards[number]["shard"], "label": plan.shards[number]["source"]}
+            for number in plan.uses
+        ],
         eos_token_id=decided["eos_token_id"],
         pad_token_id=decided["pad_token_id"],
         doc_boundaries=doc_boundaries or "stored",
@@ -174,7 +186,13 @@ def open_evaluation(
     given = [name for name in fixed if name != "sequence_length" and fixed[name] is not None]
     if given:
         raise ConfigurationError(f"the data set says {', '.join(given)}: leave it out")
-    held = open_held_out(folder, plan_id, split=split, sequence_length=fixed["sequence_length"])
+    held = open_held_out(
+        folder,
+        plan_id,
+        split=split,
+        sequence_length=fixed["sequence_length"],
+        reading=options.get("reading"),
+    )
     return MemMapDataset(
         *held.reader.files.paths,
         chunk_size=held.reader.files.sequence_length,
