@@ -14,7 +14,8 @@ those of an uninterrupted one to the last bit; with another number of ranks ever
 the same instances.
 
 Documents in one instance do not see each other: attention is masked by ``doc_lens``, positions
-restart in every document, and no label crosses a boundary.
+restart in every document, and no label crosses a boundary. ``--evaluate`` prints the loss on the
+held-out shards, source by source.
 """
 
 from __future__ import annotations
@@ -32,50 +33,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional
 
-from olmo_loader import build_train_dataloader
+from olmo_loader import build_eval_dataloader, build_train_dataloader
 from olmo_loader.dataset_file import read_dataset_file
-
-IGNORED = -100
-
-
-def document_numbers(doc_lens: Tensor) -> Tensor:
-    """Return which document of its instance each token belongs to.
-
-    Args:
-        doc_lens: int32 ``(batch, documents)``, padded with 0; every row sums to the sequence
-            length.
-
-    Returns:
-        int64 ``(batch, sequence_length)``, from 0.
-    """
-    ends = doc_lens.cumsum(1)
-    places = torch.arange(int(doc_lens[0].sum()), device=doc_lens.device)
-    return torch.searchsorted(ends, places.expand(len(ends), -1).contiguous(), right=True)
-
-
-def attention_mask(documents: Tensor) -> Tensor:
-    """Return bool ``(batch, 1, length, length)``: same document, and not later."""
-    same = documents[:, :, None] == documents[:, None, :]
-    return same.tril()[:, None]
-
-
-def positions_in_document(documents: Tensor) -> Tensor:
-    """Return int64 ``(batch, length)``: each token's place in its document, from 0."""
-    places = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
-    begins = torch.ones_like(documents, dtype=torch.bool)
-    begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
-    return places - torch.where(begins, places, 0).cummax(1).values
-
-
-def labels_of(batch: dict[str, Any], documents: Tensor) -> Tensor:
-    """Return int64 ``(batch, length)``: the next token, or `IGNORED` where there is no loss."""
-    labels = torch.full_like(batch["input_ids"], IGNORED)
-    following = batch["input_ids"][:, 1:].clone()
-    following[documents[:, 1:] != documents[:, :-1]] = IGNORED
-    if "label_mask" in batch:  # withdrawn or taken down
-        following[~batch["label_mask"][:, 1:]] = IGNORED
-    labels[:, :-1] = following
-    return labels
+from olmo_loader.document_masks import document_numbers, position_ids, sdpa_mask
+from olmo_loader.labels import IGNORED, get_labels
 
 
 class Block(nn.Module):
@@ -118,24 +79,52 @@ class TinyTransformer(nn.Module):
         self, input_ids: Tensor, documents: Tensor
     ) -> Tensor:
         """Return logits ``(batch, length, vocab_size)``."""
-        mask = attention_mask(documents)
-        hidden = self.tokens(input_ids) + self.positions(positions_in_document(documents))
+        mask = sdpa_mask(documents)
+        hidden = self.tokens(input_ids) + self.positions(position_ids(documents))
         for block in self.blocks:
             hidden = block(hidden, mask)
         return functional.linear(self.norm(hidden), self.tokens.weight)
+
+
+def token_losses(model: TinyTransformer, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """Return each token's loss, 0 where there is no target, and where there is one.
+
+    Both ``(batch, length)``: float32 and bool.
+    """
+    documents = document_numbers(batch["doc_lens"], batch["input_ids"].shape[1])
+    labels = get_labels(batch)
+    logits = model(batch["input_ids"], documents)
+    losses = functional.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return losses.view_as(labels), labels != IGNORED
+
+
+@torch.no_grad()
+def loss_per_domain(model: TinyTransformer, dataset: Path) -> dict[str, float]:
+    """Return the mean loss per token on the held-out shards, by the label in their metadata."""
+    sums: dict[str, float] = {}
+    tokens: dict[str, int] = {}
+    # One process reads everything: no instance is repeated to make ranks equal.
+    loader = build_eval_dataloader(
+        dataset, batch_size=8, generate_doc_lengths=True, world_size=1, rank=0
+    )
+    for batch in loader:
+        losses, counts = token_losses(model, batch)
+        for row, metadata in enumerate(batch["metadata"]):
+            label = metadata["label"]
+            sums[label] = sums.get(label, 0.0) + float(losses[row].sum())
+            tokens[label] = tokens.get(label, 0) + int(counts[row].sum())
+    return {label: sums[label] / max(tokens[label], 1) for label in sorted(sums)}
 
 
 def train_step(
     model: TinyTransformer, optimizer: torch.optim.Optimizer, batch: dict[str, Any]
 ) -> float:
     """Take one step on the global batch; return its mean loss per token over all ranks."""
-    documents = document_numbers(batch["doc_lens"])
-    labels = labels_of(batch, documents)
-    logits = model(batch["input_ids"], documents)
-    loss = functional.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum"
-    )
-    totals = torch.stack((loss.detach().double(), (labels != IGNORED).sum().double()))
+    losses, counts = token_losses(model, batch)
+    loss = losses.sum()
+    totals = torch.stack((loss.detach().double(), counts.sum().double()))
     if dist.is_initialized():
         dist.all_reduce(totals)
     optimizer.zero_grad()
@@ -196,6 +185,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--evaluate", action="store_true", help="print the loss per domain at last")
     parser.add_argument("--seed", type=int, default=0, help="of the weights")
     return parser.parse_args()
 
@@ -234,6 +224,9 @@ def main() -> None:
         run(loader, model, optimizer, last, rank, log)
     if rank == 0:
         save(options.work_dir, model, optimizer, loader.state_dict())
+        if options.evaluate:
+            for label, loss in loss_per_domain(model, options.dataset).items():
+                print(f"held out  {label}  loss {loss:.6f}", flush=True)
     if dist.is_initialized():
         dist.barrier()
         dist.destroy_process_group()
