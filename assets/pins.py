@@ -21,12 +21,8 @@ from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
 from assets.root import Root
 from assets.settings.dedup import DedupSettings
-from assets.settings.schema import (
-    CleaningSettings,
-    Settings,
-    ShardingSettings,
-    SourceSettings,
-)
+from assets.settings.schema import CleaningSettings, Settings, SourceSettings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding import shard_task
 from assets.sources import tasks as source_tasks
 from assets.stage import add_statistics
@@ -52,6 +48,13 @@ SOURCE_FIELDS = {
 
 NOT_PINNED = frozenset({"dedup.minhash.max_source_loss"})
 """Settings of a pinned stage that stop a run, or let it go on, without changing what it makes."""
+
+TOKENIZER_DEFAULTS: dict[str, Any] = {
+    "bos_token": None,
+    "max_document_tokens": None,
+    "long_documents": "drop",
+}
+"""Pinned settings of the tokenizer that roots published earlier do not name."""
 
 _ABSENT = object()
 """Stands for a setting that the published data set did not have."""
@@ -188,6 +191,7 @@ def _default(key: str) -> Any:
     if found is None:
         defaults = _flat("cleaning", CleaningSettings())
         defaults |= _flat("dedup", DedupSettings()) | _flat("sharding", ShardingSettings())
+        defaults |= _flat("tokenizer", TOKENIZER_DEFAULTS)
         return defaults.get(key, _ABSENT)
     plain = SourceSettings(name=found["name"], paths=("*",))
     return _flat(found[0], getattr(plain, found["field"])).get(key, _ABSENT)
@@ -209,6 +213,7 @@ def _tokenizer_pins(settings: Settings) -> dict[str, Any]:
     pins: dict[str, Any] = {
         "tokenizer.eos_token": wanted.eos_token,
         "tokenizer.pad_token": wanted.pad_token or wanted.eos_token,
+        **{f"tokenizer.{name}": getattr(wanted, name) for name in TOKENIZER_DEFAULTS},
     }
     if wanted.train is not None:
         return pins | _flat("tokenizer.train", wanted.train)

@@ -96,7 +96,7 @@ def _top_tokens(counts: np.ndarray[Any, Any], tokenizer: LoadedTokenizer) -> lis
 
 def _shown(tokenizer: LoadedTokenizer, token_id: int) -> str:
     """Return a token as a JSON string, so that spaces and line feeds can be seen."""
-    text = tokenizer.engine.decode([token_id], skip_special_tokens=False)
+    text = tokenizer.reference.decode([token_id], skip_special_tokens=False)
     return json.dumps(text, ensure_ascii=False)
 
 

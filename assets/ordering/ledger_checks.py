@@ -64,8 +64,12 @@ def _count(manifest: Manifest, generation: int) -> dict[str, dict[str, int]]:
 
 
 def _check_rows(entry: PartEntry) -> None:
-    """`documents` and `tokens` have a row per document that passed, the others per row before."""
+    """`documents` and `tokens` have a row per document that passed, the others per row before.
+
+    `tokens` has a further row for each further piece of a document that was split.
+    """
     passed = entry.statistics["kept"] + entry.statistics["modified"]
+    passed += entry.statistics.get("pieces", 0) if entry.stage == "tokens" else 0
     if entry.stage in ("documents", "tokens") and entry.rows != passed:
         raise IntegrityError(
             f"{entry.stage}: {entry.part} of {entry.source} has {entry.rows:,d} rows, its ledger "

@@ -16,7 +16,7 @@ from assets.manifest import Manifest, PartEntry
 from assets.ordering.accounting import Amount
 from assets.ordering.published import read_shard_index
 from assets.root import Root
-from assets.settings.schema import ShardingSettings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding.cut import cut_group
 from assets.sharding.groups import Group, build_groups, complete_groups
 from assets.sources.landing_log import LandingLog

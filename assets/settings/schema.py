@@ -13,6 +13,7 @@ from assets.errors import ConfigurationError
 from assets.settings.checks import refuse_later, require
 from assets.settings.dedup import DedupSettings
 from assets.settings.ordering import OrderingSettings
+from assets.settings.tokens import ShardingSettings, TokenizerSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
@@ -168,65 +169,14 @@ class CleaningSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainTokenizerSettings:
-    """A byte-level BPE, trained once on kept documents of the first generation."""
-
-    vocab_size: int
-    max_bytes: int = 256 << 20
-    """UTF-8 bytes of text the training may read."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.vocab_size >= 260,
-            f"vocab_size: {self.vocab_size} is below 260, the 256 bytes and special tokens",
-        )
-        require(self.max_bytes >= 1, "max_bytes: must be at least 1")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenizerSettings:
-    """The tokenizer: a tokenizer.json by path, or one to be trained."""
-
-    path: str | None = None
-    eos_token: str = "<|endoftext|>"  # noqa: S105 (a token of a vocabulary)
-    """Ends every document; never guessed from the vocabulary."""
-    pad_token: str | None = None
-    """Pads and masks; the EOS token when not set."""
-    train: TrainTokenizerSettings | None = None
-
-    def __post_init__(self) -> None:
-        require(
-            (self.path is None) != (self.train is None),
-            "exactly one of `path` and `train` is needed",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShardingSettings:
-    """How token streams are cut into shards."""
-
-    max_tokens: int = 268_435_456
-    min_tokens: int = 262_144
-    """A smaller rest of a group stays pending until more documents land."""
-    layout: str = "raw"
-    document_order: Literal["landing", "seeded"] = "landing"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        refuse_later("layout", self.layout, accepted="raw")
-        require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
-        require(
-            0 <= self.min_tokens <= self.max_tokens,
-            f"min_tokens: {self.min_tokens:,d} is outside [0, max_tokens {self.max_tokens:,d}]",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class EngineSettings:
     """Where part tasks run; never changes a result."""
 
     kind: str = "local"
     processes: int = 2
+    tokenizer: Literal["auto", "gigatoken", "fastokens", "tokenizers"] = "auto"
+    """What encodes: `auto` is the fastest exact engine that loads the tokenizer; `tokenizers` is
+    the reference, whose ids all of them give."""
 
     def __post_init__(self) -> None:
         refuse_later("kind", self.kind, accepted="local")

@@ -14,7 +14,7 @@ import numpy as np
 
 from assets.manifest import Manifest, PartEntry
 from assets.root import ObjectRef, Root
-from assets.settings.schema import ShardingSettings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding.cut import Lengths, document_order
 from assets.sources.landing_log import LandingLog
 from assets.sources.tasks import expected_tasks

@@ -16,7 +16,8 @@ from assets.canonical import canonical_json
 from assets.engine import run_tasks
 from assets.errors import PinnedRootError, StageError
 from assets.root import Root
-from assets.settings.schema import Settings, ShardingSettings
+from assets.settings.schema import Settings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding.cut import Cut, cut_group
 from assets.sharding.groups import Group, complete_groups
 from assets.sharding.index import ShardIndex
@@ -28,7 +29,6 @@ from assets.sharding.shard_task import (
     shard_fingerprint,
 )
 from assets.sources.landing_log import LandingLog
-from assets.tokenizing.tokenizer import BOS_POLICY
 from assets.tokenizing.train import TokenizerPin, check_pin, read_pin
 from olmo_loader.shard_index import IndexSnapshot, in_plan_order, shard_name
 
@@ -127,7 +127,7 @@ def shard_identity(pin: TokenizerPin) -> ShardIdentity:
         vocab_size=pin.vocab_size,
         eos_token_id=pin.eos_token_id,
         pad_token_id=pin.pad_token_id,
-        bos_policy=BOS_POLICY,
+        bos_policy=pin.bos_policy,
         tokenizer_sha256=pin.sha256,
     )
 

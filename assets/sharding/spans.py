@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assets.root import ObjectRef, Root
-from assets.settings.schema import ShardingSettings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding.groups import Group, complete_groups
 from assets.sharding.index import DATASET
 from assets.sources.landing_log import LandingLog

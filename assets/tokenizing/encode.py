@@ -1,7 +1,6 @@
 """Encode texts: bounded batches in, one flat id array and the length of each document out.
 
-No Python statement runs per token: `tokenizers` encodes a batch, one pass copies its ids into the
-array.
+No Python statement runs per token: the engine gives flat arrays, numpy puts EOS and BOS into them.
 """
 
 from __future__ import annotations
@@ -10,33 +9,54 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.errors import IntegrityError
+from assets.tokenizing.engine import Engine, FlatIds, Sample
 from assets.tokenizing.tokenizer import LoadedTokenizer
 
 BATCH_BYTES = 1 << 20
-"""UTF-8 bytes encoded at once. `tokenizers` needs 120 times as much while it works: 120 MiB, but
-2.8 GiB for the longest text that `documents` lets pass (24 MiB): texts cannot be split exactly."""
+"""UTF-8 bytes encoded at once. gigatoken needs twice as much memory while it works, fastokens 6
+times, `tokenizers` 115 times: for the longest text that `documents` lets pass (24 MiB) that is
+50 MiB, 140 MiB and 2.8 GiB. Texts cannot be split exactly."""
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
+
+Lengths = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncodingRules:
+    """What is put around documents, and what becomes of long ones."""
+
+    max_document_tokens: int | None = None
+    """Most tokens of a document, EOS and BOS included."""
+    long_documents: Literal["drop", "split"] = "drop"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedTexts:
-    """The ids of some documents, one after the other."""
+    """The ids of some texts, one after the other, cut into documents."""
 
     ids: np.ndarray[Any, Any]
     """(sum of num_tokens,), in the tokenizer's dtype; each document ends with its EOS."""
-    num_tokens: np.ndarray[Any, np.dtype[np.int64]]
-    """(texts,), EOS included; 0 for a text that has no ids: it is no document."""
+    num_tokens: Lengths
+    """(documents,), EOS and BOS included."""
+    rows: Lengths
+    """(documents,): the text that a document is, or is a piece of; ascending."""
+    text_tokens: Lengths
+    """(texts,): tokens that each text would have as one document; 0 for a text without ids."""
     special_strings: int
     """Special-token strings found in the texts and encoded as plain text."""
+
+    @property
+    def pieces(self) -> Lengths:
+        """(texts,): documents that each text became; 0 if it was dropped."""
+        return np.bincount(self.rows, minlength=len(self.text_tokens))
 
 
 @contextlib.contextmanager
@@ -54,17 +74,35 @@ def single_threaded() -> Iterator[None]:
 
 
 def encode_texts(
-    tokenizer: LoadedTokenizer, texts: pa.Array
+    tokenizer: LoadedTokenizer,
+    engine: Engine,
+    texts: pa.Array,
+    *,
+    rules: EncodingRules,
+    sample: Sample,
+    where: str = "texts",
 ) -> Iterator[tuple[pa.Array, EncodedTexts]]:
     """Encode texts (large_string, no nulls) and yield them slice by slice, in order.
 
     A slice holds up to `BATCH_BYTES` of text, or one longer text.
 
+    Args:
+        tokenizer: says what stands around documents.
+        engine: encodes with that tokenizer.
+        texts: of any number of documents.
+        rules: what becomes of long documents.
+        sample: takes the documents that are compared with the reference.
+        where: names the texts, for errors.
+
     Raises:
-        IntegrityError: the tokenizer gave the EOS id inside a document.
+        IntegrityError: the tokenizer gave the EOS or BOS id inside a document, or the engine's ids
+            are not the reference's.
     """
     for piece in _slices(texts):
-        yield piece, _encode(tokenizer, piece)
+        flat = engine.encode(piece)
+        for row in sample.take(len(piece)):
+            engine.compare(piece, flat, row, where)
+        yield piece, _documents(tokenizer, flat, rules, _count_special_strings(tokenizer, piece))
 
 
 def _slices(texts: pa.Array) -> Iterator[pa.Array]:
@@ -77,31 +115,72 @@ def _slices(texts: pa.Array) -> Iterator[pa.Array]:
         start = end
 
 
-def _encode(tokenizer: LoadedTokenizer, texts: pa.Array) -> EncodedTexts:
-    encodings = tokenizer.engine.encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
-    lengths = np.fromiter(map(len, encodings), np.int64, len(encodings))
-    plain = np.fromiter(
-        chain.from_iterable(encoding.ids for encoding in encodings),
-        tokenizer.dtype,
-        int(lengths.sum()),
-    )
+def _documents(
+    tokenizer: LoadedTokenizer, flat: FlatIds, rules: EncodingRules, special_strings: int
+) -> EncodedTexts:
+    around = 1 if tokenizer.bos_token_id is None else 2
+    lengths = np.diff(flat.offsets)
+    text_tokens = lengths + np.where(lengths > 0, around, 0)
+    _refuse_inside(flat.ids, tokenizer)
+    limit = rules.max_document_tokens
+    if limit is None or not np.any(text_tokens > limit):
+        rows = np.flatnonzero(lengths)
+        starts, sizes = flat.offsets[rows], lengths[rows]
+    else:
+        is_split = rules.long_documents == "split"
+        wanted = lengths if is_split else np.where(text_tokens > limit, 0, lengths)
+        rows, starts, sizes = _pieces(wanted, flat.offsets, limit - around)
     return EncodedTexts(
-        ids=_add_eos(plain, lengths, tokenizer.eos_token_id),
-        num_tokens=lengths + (lengths > 0),
-        special_strings=_count_special_strings(tokenizer, texts),
+        ids=_assemble(tokenizer, flat.ids, starts, sizes),
+        num_tokens=sizes + around,
+        rows=rows,
+        text_tokens=text_tokens,
+        special_strings=special_strings,
     )
 
 
-def _add_eos(
-    plain: np.ndarray[Any, Any], lengths: np.ndarray[Any, np.dtype[np.int64]], eos_token_id: int
-) -> np.ndarray[Any, Any]:
-    """Put the EOS behind every document that has ids, once it is known that none is inside."""
-    if np.any(plain == eos_token_id):
+def _pieces(lengths: Lengths, offsets: Lengths, room: int) -> tuple[Lengths, Lengths, Lengths]:
+    """Cut texts into pieces of at most `room` ids: (text, first id, ids) of every piece."""
+    counts = -(-lengths // room)
+    rows = np.repeat(np.arange(len(lengths)), counts)
+    number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, offsets[rows] + number * room, np.minimum(lengths[rows] - number * room, room)
+
+
+def _refuse_inside(ids: np.ndarray[Any, Any], tokenizer: LoadedTokenizer) -> None:
+    if len(ids) and int(ids.max()) >= tokenizer.vocab_size:
         raise IntegrityError(
-            f"the tokenizer gave the EOS id {eos_token_id} inside a document: it would end early"
+            f"the engine gave the id {int(ids.max()):,d}, the vocabulary has "
+            f"{tokenizer.vocab_size:,d} ids"
         )
-    filled = lengths[lengths > 0]
-    return np.insert(plain, np.cumsum(filled), plain.dtype.type(eos_token_id))
+    for name, token_id in (("EOS", tokenizer.eos_token_id), ("BOS", tokenizer.bos_token_id)):
+        if token_id is not None and np.any(ids == np.uint32(token_id)):
+            raise IntegrityError(
+                f"the tokenizer gave the {name} id {token_id} inside a document: it would end early"
+            )
+
+
+def _assemble(
+    tokenizer: LoadedTokenizer, plain: np.ndarray[Any, Any], starts: Lengths, sizes: Lengths
+) -> np.ndarray[Any, Any]:
+    """Return the ids of documents [start, start + size) of `plain` with EOS, and BOS, around."""
+    around = 1 if tokenizer.bos_token_id is None else 2
+    ends = np.cumsum(sizes + around)
+    total = int(ends[-1]) if len(ends) else 0
+    ids = np.empty(total, tokenizer.dtype)
+    is_plain = np.ones(total, bool)
+    is_plain[ends - 1] = False
+    if tokenizer.bos_token_id is not None:
+        is_plain[ends - sizes - 2] = False
+    used = int(sizes.sum())
+    if used != len(plain):
+        # Some texts were dropped: their ids lie between those of others.
+        plain = plain[np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(used)]
+    ids[is_plain] = plain
+    ids[ends - 1] = tokenizer.eos_token_id
+    if tokenizer.bos_token_id is not None:
+        ids[ends - sizes - 2] = tokenizer.bos_token_id
+    return ids
 
 
 def _count_special_strings(tokenizer: LoadedTokenizer, texts: pa.Array) -> int:

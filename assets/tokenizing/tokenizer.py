@@ -19,21 +19,25 @@ import tokenizers
 from assets.errors import ConfigurationError
 from olmo_loader.dtypes import smallest_token_dtype
 
-BOS_POLICY = "none"
-"""No token is put before a document; the EOS after each one is the only id that is added."""
+SHOWN_HOLES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedTokenizer:
-    """A tokenizer that is ready to encode documents."""
+    """A tokenizer with all that documents need from it; `engine.py` encodes with it."""
 
-    engine: tokenizers.Tokenizer
+    data: bytes
+    """tokenizer.json."""
+    reference: tokenizers.Tokenizer
+    """The `tokenizers` library's own, set to encode special-token strings as plain text."""
     sha256: str
     """Of the bytes of tokenizer.json: the tokenizer's identity."""
     vocab_size: int
     """Largest id + 1; ids that stand for nothing (holes) count."""
     eos_token_id: int
     pad_token_id: int
+    bos_token_id: int | None
+    """Begins every document; None: nothing does."""
     special_tokens: tuple[str, ...]
     """Strings of the special tokens, longest first; inside a text they are plain text."""
 
@@ -43,13 +47,29 @@ class LoadedTokenizer:
         return smallest_token_dtype(self.vocab_size)
 
     @property
+    def bos_policy(self) -> str:
+        """What shard headers say stands before a document: `none` or `document:<id>`."""
+        return bos_policy(self.bos_token_id)
+
+    @property
     def special_pattern(self) -> str | None:
         """Regular expression (RE2) of the special-token strings; None if there are none."""
         return "|".join(re.escape(token) for token in self.special_tokens) or None
 
 
+def bos_policy(bos_token_id: int | None) -> str:
+    """Return the BOS policy of headers and fingerprints."""
+    return "none" if bos_token_id is None else f"document:{bos_token_id}"
+
+
 def load_tokenizer(
-    data: bytes, *, eos_token: str, pad_token: str | None, where: str
+    data: bytes,
+    *,
+    eos_token: str,
+    pad_token: str | None,
+    where: str,
+    bos_token: str | None = None,
+    allow_holes: bool = False,
 ) -> LoadedTokenizer:
     """Load the tokenizer in the bytes of a tokenizer.json; both forms of BPE merges are read.
 
@@ -58,31 +78,41 @@ def load_tokenizer(
         eos_token: ends every document.
         pad_token: pads and masks; the EOS token when None.
         where: name of the file, for errors.
+        bos_token: begins every document; nothing does when None.
+        allow_holes: accept ids below the largest one that stand for nothing.
 
     Raises:
-        ConfigurationError: no tokenizer, an empty one, one that is random (BPE dropout), a token
-        that
-            it does not have, or an EOS that a document's text could produce.
+        ConfigurationError: no tokenizer, an empty one, one with holes, one that is random (BPE
+            dropout), a token that it does not have, or an EOS or BOS that a text could produce.
     """
-    engine = _parse(data, where)
-    vocabulary: dict[str, int] = engine.get_vocab(with_added_tokens=True)
+    reference = _parse(data, where)
+    vocabulary: dict[str, int] = reference.get_vocab(with_added_tokens=True)
     if not vocabulary:
         raise ConfigurationError(f"{where}: the vocabulary is empty; give a trained tokenizer")
-    _make_exact(engine, where)
-    added = engine.get_added_tokens_decoder().values()
+    if not allow_holes:
+        _refuse_holes(vocabulary, where)
+    _make_exact(reference, where)
+    added = reference.get_added_tokens_decoder().values()
     special = sorted((token.content for token in added if token.special), key=_longest_first)
-    eos_token_id = _find(vocabulary, special, eos_token, key="eos_token", where=where)
-    pad = eos_token if pad_token is None else pad_token
-    loaded = LoadedTokenizer(
-        engine=engine,
+
+    def find(key: str, token: str) -> int:
+        return _find(vocabulary, special, token, key=key, where=where)
+
+    eos_token_id = find("eos_token", eos_token)
+    bos_token_id = None if bos_token is None else find("bos_token", bos_token)
+    _refuse_reachable(reference, eos_token, eos_token_id, where)
+    if bos_token is not None and bos_token_id is not None:
+        _refuse_reachable(reference, bos_token, bos_token_id, where)
+    return LoadedTokenizer(
+        data=data,
+        reference=reference,
         sha256=hashlib.sha256(data).hexdigest(),
         vocab_size=max(vocabulary.values()) + 1,
         eos_token_id=eos_token_id,
-        pad_token_id=_find(vocabulary, special, pad, key="pad_token", where=where),
+        pad_token_id=find("pad_token", eos_token if pad_token is None else pad_token),
+        bos_token_id=bos_token_id,
         special_tokens=tuple(special),
     )
-    _refuse_reachable_eos(loaded, eos_token, where)
-    return loaded
 
 
 def _parse(data: bytes, where: str) -> tokenizers.Tokenizer:
@@ -100,6 +130,22 @@ def _parse(data: bytes, where: str) -> tokenizers.Tokenizer:
         raise ConfigurationError(
             f"{where}: tokenizers {tokenizers.__version__} cannot load it: {error}"
         ) from error
+
+
+def _refuse_holes(vocabulary: dict[str, int], where: str) -> None:
+    size = max(vocabulary.values()) + 1
+    is_used = np.zeros(size, bool)
+    is_used[list(vocabulary.values())] = True
+    holes = np.flatnonzero(~is_used)
+    if not len(holes):
+        return
+    shown = ", ".join(map(str, holes[:SHOWN_HOLES].tolist()))
+    more = f" and {len(holes) - SHOWN_HOLES:,d} more" if len(holes) > SHOWN_HOLES else ""
+    raise ConfigurationError(
+        f"{where}: {len(holes):,d} of {size:,d} ids stand for nothing: {shown}{more}. Give them "
+        "tokens in `added_tokens`, renumber the vocabulary, or accept rows that are never trained "
+        "with tokenizer.allow_vocabulary_holes: true"
+    )
 
 
 def _make_exact(engine: tokenizers.Tokenizer, where: str) -> None:
@@ -129,13 +175,14 @@ def _find(
     return found
 
 
-def _refuse_reachable_eos(loaded: LoadedTokenizer, eos_token: str, where: str) -> None:
-    for text in (eos_token, f"a{eos_token}b", f" {eos_token}\n"):
-        ids = loaded.engine.encode(text, add_special_tokens=False).ids
-        if loaded.eos_token_id in ids:
+def _refuse_reachable(
+    reference: tokenizers.Tokenizer, token: str, token_id: int, where: str
+) -> None:
+    for text in (token, f"a{token}b", f" {token}\n"):
+        if token_id in reference.encode(text, add_special_tokens=False).ids:
             raise ConfigurationError(
-                f"{where}: the text {text!r} encodes to the EOS id {loaded.eos_token_id}, so a "
-                f"document could end itself; mark {eos_token!r} as special in `added_tokens`"
+                f"{where}: the text {text!r} encodes to the id {token_id} of {token!r}, so a "
+                "document could end or begin itself; mark it as special in `added_tokens`"
             )
 
 

@@ -26,10 +26,11 @@ from assets.canonical import canonical_json
 from assets.dedup.unique import read_unique
 from assets.errors import ConfigurationError, IntegrityError, PinnedRootError, StageError
 from assets.root import ObjectRef, Root
-from assets.settings.schema import Settings, TokenizerSettings
+from assets.settings.schema import Settings
+from assets.settings.tokens import HUB_NAME, TokenizerSettings
 from assets.sources.landing_log import LandingLog
 from assets.tokenizing.kept_parts import KeptTask, kept_tasks
-from assets.tokenizing.tokenizer import LoadedTokenizer, load_tokenizer
+from assets.tokenizing.tokenizer import LoadedTokenizer, bos_policy, load_tokenizer
 from assets.tokenizing.training import train_bpe
 from olmo_loader.dtypes import smallest_token_dtype
 
@@ -50,6 +51,9 @@ class TokenizerPin:
     pad_token_id: int
     vocab_size: int
     """Largest id + 1."""
+    bos_token: str | None = None
+    """Begins every document; None: nothing does."""
+    bos_token_id: int | None = None
     origin: dict[str, Any]
     """{"path": name of the file} or {"train": settings, generation, documents, bytes, ...}."""
 
@@ -79,8 +83,21 @@ class TokenizerPin:
             root.read_bytes(self.file),
             eos_token=self.eos_token,
             pad_token=self.pad_token,
+            bos_token=self.bos_token,
+            # Holes were accepted, or refused, when the tokenizer was pinned.
+            allow_holes=True,
             where=self.file.name,
         )
+
+    @property
+    def bos_policy(self) -> str:
+        """What shard headers say stands before a document."""
+        return bos_policy(self.bos_token_id)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the pin as it is stored; what is not set is left out."""
+        value = dataclasses.asdict(self)
+        return {key: item for key, item in value.items() if item is not None}
 
 
 def read_pin(root: Root) -> TokenizerPin | None:
@@ -135,6 +152,8 @@ def check_pin(root: Root, settings: Settings, pin: TokenizerPin) -> None:
         problems.append(f"eos_token {wanted.eos_token!r} (pinned: {pin.eos_token!r})")
     if (wanted.pad_token or wanted.eos_token) != pin.pad_token:
         problems.append(f"pad_token {wanted.pad_token!r} (pinned: {pin.pad_token!r})")
+    if wanted.bos_token != pin.bos_token:
+        problems.append(f"bos_token {wanted.bos_token!r} (pinned: {pin.bos_token!r})")
     if problems:
         raise PinnedRootError(
             f"{root.url} is pinned to the tokenizer {pin.sha256}, the configuration says "
@@ -149,7 +168,8 @@ def _make(root: Root, settings: Settings, log: LandingLog) -> tuple[bytes, dict[
         return _read_configured(settings, root, None), {"path": wanted.path}
     tasks = _training_tasks(root, settings, log)
     text = _TrainingText(root, tasks, wanted.train.max_bytes)
-    special = list(dict.fromkeys([wanted.eos_token, wanted.pad_token or wanted.eos_token]))
+    named = (wanted.eos_token, wanted.pad_token, wanted.bos_token)
+    special = list(dict.fromkeys(token for token in named if token is not None))
     data = train_bpe(text, vocab_size=wanted.train.vocab_size, special_tokens=special)
     origin = {
         "train": dataclasses.asdict(wanted.train),
@@ -209,10 +229,17 @@ class _TrainingText:
 
 
 def _read_configured(settings: Settings, root: Root, pin: TokenizerPin | None) -> bytes:
-    path = Path(settings.base_dir) / str(settings.tokenizer.path)
+    named = str(settings.tokenizer.path)
+    path = Path(settings.base_dir) / named
     try:
         return path.read_bytes()
     except OSError as error:
+        if HUB_NAME.fullmatch(named) and not path.exists() and not named.endswith(".json"):
+            raise ConfigurationError(
+                f"tokenizer.path: {named} is no file below {settings.base_dir or '.'}; if it is a "
+                f"name on the hub, bring it here first: olmo-data tokenizer {named} --output "
+                f"{path.name}.json, and name that file"
+            ) from error
         frozen = "" if pin is None else f"; the root's frozen copy is {root.url}/{pin.file.name}"
         raise ConfigurationError(
             f"tokenizer.path: {path} cannot be read: {error.strerror or error}{frozen}"
@@ -229,6 +256,8 @@ def _freeze(
         data,
         eos_token=settings.eos_token,
         pad_token=settings.pad_token,
+        bos_token=settings.bos_token,
+        allow_holes=settings.allow_vocabulary_holes,
         where=settings.path or name,
     )
     pin = TokenizerPin(
@@ -238,9 +267,11 @@ def _freeze(
         pad_token=settings.pad_token or settings.eos_token,
         pad_token_id=loaded.pad_token_id,
         vocab_size=loaded.vocab_size,
+        bos_token=settings.bos_token,
+        bos_token_id=loaded.bos_token_id,
         origin=origin,
     )
-    if root.storage.create(PIN, canonical_json(dataclasses.asdict(pin))):
+    if root.storage.create(PIN, canonical_json(pin.as_dict())):
         return pin
     held = read_pin(root)
     assert held is not None, "a record that could not be created exists"

@@ -29,7 +29,7 @@ from assets.ordering.shard_checks import check_document_ends, check_shard_sizes
 from assets.ordering.snapshot import find_publishable
 from assets.ordering.withdrawals import check_takedowns, plan_takedowns, read_withdrawn
 from assets.root import Root
-from assets.settings.schema import ShardingSettings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding.groups import Group, build_groups
 from assets.sources.landing_log import LandingLog
 from assets.tokenizing.token_parts import read_doc_ids

@@ -17,11 +17,9 @@ from assets.settings.schema import (
     LimitSettings,
     OrderingSettings,
     Settings,
-    ShardingSettings,
     SourceSettings,
-    TokenizerSettings,
-    TrainTokenizerSettings,
 )
+from assets.settings.tokens import ShardingSettings, TokenizerSettings, TrainTokenizerSettings
 from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.shard_index import IndexSnapshot
 

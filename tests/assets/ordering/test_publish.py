@@ -14,7 +14,8 @@ from assets.ordering.checks import CHECKS, ChecksFailedError
 from assets.ordering.publish import publish_dataset
 from assets.ordering.published import open_plan, read_published, read_shard_index
 from assets.root import Root
-from assets.settings.schema import OrderingSettings, ShardingSettings
+from assets.settings.schema import OrderingSettings
+from assets.settings.tokens import ShardingSettings
 from assets.sharding.shards import materialize_shards
 from assets.sources.landing_log import LandingLog, read_log
 from assets.storage.local import LocalStorage

@@ -12,7 +12,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from assets.errors import PinnedRootError, StageError
 from assets.manifest import Manifest
-from assets.settings.schema import ShardingSettings, TokenizerSettings
+from assets.settings.tokens import ShardingSettings, TokenizerSettings
 from assets.sharding import shards as stage
 from assets.sharding.groups import complete_groups
 from assets.sharding.index import ShardIndex

@@ -14,13 +14,8 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from assets.document import CLEAN, UNIQUE, count_decisions, doc_id
 from assets.manifest import FileSpan, PartEntry, commit
 from assets.root import Root
-from assets.settings.schema import (
-    EngineSettings,
-    Settings,
-    ShardingSettings,
-    SourceSettings,
-    TokenizerSettings,
-)
+from assets.settings.schema import EngineSettings, Settings, SourceSettings
+from assets.settings.tokens import ShardingSettings, TokenizerSettings
 from assets.sources.landing_log import LandingEntry, LandingLog
 from assets.sources.tasks import expected_tasks
 
@@ -28,7 +23,9 @@ EOS = "<eos>"
 Landed = Mapping[tuple[str, str], Sequence[str | None]]
 
 
-def word_tokenizer(folder: Path, words: str = "a b c d e f g", *, first: int = 0) -> Path:
+def word_tokenizer(
+    folder: Path, words: str = "a b c d e f g", *, first: int = 0, bos: str | None = None
+) -> Path:
     """Write a tokenizer that has one id per word, so that a test sets every length itself.
 
     `first` leaves a hole in front of the vocabulary.
@@ -37,7 +34,8 @@ def word_tokenizer(folder: Path, words: str = "a b c d e f g", *, first: int = 0
     vocabulary = {name: number for number, name in enumerate(words.split(), start=first)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="a"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.add_special_tokens([AddedToken(EOS, special=True)])
+    names = [EOS] if bos is None else [EOS, bos]
+    tokenizer.add_special_tokens([AddedToken(name, special=True) for name in names])
     path = folder / "words.json"
     path.write_text(tokenizer.to_str())
     return path

@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 
 from assets.errors import IntegrityError
 from assets.tokenizing import encode
-from assets.tokenizing.encode import encode_texts, single_threaded
+from assets.tokenizing.encode import EncodingRules, encode_texts, single_threaded
+from assets.tokenizing.engine import ENGINE_NAMES, Sample, load_engine
 from assets.tokenizing.tokenizer import load_tokenizer
 from tests.assets.tokenizing.kept_root import EOS, word_tokenizer
 from tests.shared_data import shared_folder
@@ -26,14 +27,28 @@ def words(tmp_path_factory):
     return load_tokenizer(path.read_bytes(), eos_token=EOS, pad_token=None, where="words")
 
 
-def encoded(tokenizer, texts):
-    """Return (documents as lists of ids, special strings) of texts."""
-    pieces = [item for _, item in encode_texts(tokenizer, pa.array(texts, pa.large_string()))]
-    documents = []
-    for piece in pieces:
-        cuts = np.cumsum(piece.num_tokens)
-        documents += [part.tolist() for part in np.split(piece.ids, cuts[:-1])]
-    return documents, sum(piece.special_strings for piece in pieces)
+def encode_all(tokenizer, texts, *, engine="tokenizers", **rules):
+    """Return the `EncodedTexts` of texts."""
+    loaded = load_engine(tokenizer.data, tokenizer.reference, wanted=engine)
+    array = pa.array(texts, pa.large_string())
+    found = encode_texts(
+        tokenizer, loaded, array, rules=EncodingRules(**rules), sample=Sample("part")
+    )
+    return [item for _, item in found]
+
+
+def encoded(tokenizer, texts, **options):
+    """Return (texts as lists of ids, special strings); pieces of a text one after the other."""
+    documents, found = [], 0
+    for item in encode_all(tokenizer, texts, **options):
+        ends = np.cumsum(item.num_tokens)
+        pieces = [part.tolist() for part in np.split(item.ids, ends[:-1])] if len(ends) else []
+        held: list[list[int]] = [[] for _ in item.text_tokens]
+        for row, ids in zip(item.rows.tolist(), pieces, strict=True):
+            held[row] += ids
+        documents += held
+        found += item.special_strings
+    return documents, found
 
 
 def test_every_document_with_ids_ends_with_one_eos(words):
@@ -66,17 +81,50 @@ def test_slices_do_not_show(words, texts):
 def test_a_slice_is_bounded_or_one_text(words, monkeypatch):
     monkeypatch.setattr(encode, "BATCH_BYTES", 4)
     texts = pa.array(["a", "b c", "a b c d", "a", "b"], pa.large_string())
-    sizes = [len(piece) for piece, _ in encode_texts(words, texts)]
-    assert sizes == [2, 1, 2]
+    assert [len(item.text_tokens) for item in encode_all(words, texts)] == [2, 1, 2]
 
 
 def test_an_eos_id_from_inside_a_text_stops_the_run(words):
-    bad = load_tokenizer(
-        words.engine.to_str().encode(), eos_token=EOS, pad_token=None, where="words"
-    )
-    bad.engine.encode_special_tokens = False
+    bad = load_tokenizer(words.data, eos_token=EOS, pad_token=None, where="words")
+    bad.reference.encode_special_tokens = False
     with pytest.raises(IntegrityError, match="EOS id 7 inside a document"):
         encoded(bad, [f"a {EOS} b"])
+
+
+def test_a_document_begins_with_its_bos(tmp_path):
+    path = word_tokenizer(tmp_path, bos="<bos>")
+    tokenizer = load_tokenizer(
+        path.read_bytes(), eos_token=EOS, pad_token=None, bos_token="<bos>", where="words"
+    )
+    documents, found = encoded(tokenizer, ["a b", "", "<bos> c"])
+    assert documents == [[8, 0, 1, 7], [], [8, 0, 2, 7]]
+    assert found == 1
+    assert tokenizer.bos_policy == "document:8"
+
+
+@pytest.mark.parametrize("bos", [None, "<bos>"])
+@given(
+    texts=st.lists(st.text(alphabet="abcdefg ", max_size=40), max_size=8), limit=st.integers(3, 9)
+)
+def test_long_documents_are_dropped_or_split(tmp_path_factory, texts, limit, bos):
+    path = word_tokenizer(tmp_path_factory.mktemp("t"), bos="<bos>")
+    tokenizer = load_tokenizer(
+        path.read_bytes(), eos_token=EOS, pad_token=None, bos_token=bos, where="words"
+    )
+    whole, _ = encoded(tokenizer, texts)
+    kept, _ = encoded(tokenizer, texts, max_document_tokens=limit, long_documents="drop")
+    assert kept == [ids if len(ids) <= limit else [] for ids in whole]
+    split = encode_all(tokenizer, texts, max_document_tokens=limit, long_documents="split")
+    head = [] if bos is None else [8]
+    for item in split:
+        assert item.text_tokens.tolist() == [len(ids) for ids in whole]
+        pieces = np.split(item.ids, np.cumsum(item.num_tokens)[:-1]) if len(item.rows) else []
+        assert all(len(piece) <= limit for piece in pieces)
+        assert all(piece[-1] == 7 and piece[: len(head)].tolist() == head for piece in pieces)
+        plain: list[list[int]] = [[] for _ in whole]
+        for row, piece in zip(item.rows.tolist(), pieces, strict=True):
+            plain[row] += piece[len(head) : -1].tolist()
+        assert plain == [ids[len(head) : -1] for ids in whole]
 
 
 def test_single_threaded_restores_the_environment(monkeypatch):
@@ -90,11 +138,12 @@ def test_single_threaded_restores_the_environment(monkeypatch):
     assert os.environ[encode.PARALLELISM] == "true"
 
 
+@pytest.mark.parametrize("engine", ENGINE_NAMES[1:])
 @pytest.mark.parametrize(
     ("name", "eos"),
     [("allenai_dolma2.json", 100257), ("allenai_gpt-neox-olmo-dolma-v1_5.json", 50279)],
 )
-def test_ids_are_those_of_plain_tokenizers_on_real_documents(name, eos):
+def test_ids_are_those_of_plain_tokenizers_on_real_documents(name, eos, engine):
     path = shared_folder("tokenizers", name)
     texts = demo_texts()
     loaded = load_tokenizer(
@@ -102,7 +151,7 @@ def test_ids_are_those_of_plain_tokenizers_on_real_documents(name, eos):
     )
     reference = Tokenizer.from_file(str(path))
     reference.encode_special_tokens = True
-    documents, _ = encoded(loaded, texts)
+    documents, _ = encoded(loaded, texts, engine=engine)
     for text, ids in zip(texts, documents, strict=True):
         assert ids == [*reference.encode(text, add_special_tokens=False).ids, eos]
 

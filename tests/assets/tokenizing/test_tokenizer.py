@@ -18,8 +18,10 @@ DOLMA2 = "allenai_dolma2.json"
 GPT_NEOX = "allenai_gpt-neox-olmo-dolma-v1_5.json"
 
 
-def load(path, eos=EOS, pad=None):
-    return load_tokenizer(path.read_bytes(), eos_token=eos, pad_token=pad, where=path.name)
+def load(path, eos=EOS, pad=None, **options):
+    return load_tokenizer(
+        path.read_bytes(), eos_token=eos, pad_token=pad, where=path.name, **options
+    )
 
 
 def bpe_json(*, merges, special=True, dropout=None) -> bytes:
@@ -82,20 +84,40 @@ def test_both_forms_of_merges_load(merges):
     loaded = load_tokenizer(
         bpe_json(merges=merges), eos_token=EOS, pad_token=None, where="bpe.json"
     )
-    assert loaded.engine.encode("abab").ids == [3]
+    assert loaded.reference.encode("abab").ids == [3]
 
 
 def test_truncation_saved_in_the_file_does_not_cut_documents():
     loaded = load_tokenizer(
         bpe_json(merges=["a b"]), eos_token=EOS, pad_token=None, where="bpe.json"
     )
-    assert len(loaded.engine.encode("aaaaaaa").ids) == 7
+    assert len(loaded.reference.encode("aaaaaaa").ids) == 7
 
 
-def test_a_hole_in_the_vocabulary_counts(tmp_path):
-    loaded = load(word_tokenizer(tmp_path, "a b", first=70_000))
+def test_a_vocabulary_with_holes_is_refused_with_the_ids_and_the_remedy(tmp_path):
+    path = word_tokenizer(tmp_path, "a b", first=3)
+    expected = r"2 of 5 ids stand for nothing: 0, 1\. .*allow_vocabulary_holes: true"
+    with pytest.raises(ConfigurationError, match=expected):
+        load(path)
+    many = word_tokenizer(tmp_path, "a b", first=70_000)
+    with pytest.raises(ConfigurationError, match=r"69,999 of 70,002 .* and 69,989 more"):
+        load(many)
+
+
+def test_accepted_holes_count(tmp_path):
+    loaded = load(word_tokenizer(tmp_path, "a b", first=70_000), allow_holes=True)
     assert loaded.vocab_size == 70_002
     assert loaded.dtype == np.uint32
+
+
+def test_a_bos_is_found_or_refused_like_the_eos(tmp_path):
+    path = word_tokenizer(tmp_path, bos="<bos>")
+    assert load(path, bos_token="<bos>").bos_token_id == 8
+    assert load(path).bos_policy == "none"
+    with pytest.raises(ConfigurationError, match=r"tokenizer\.bos_token '<s>' is not in"):
+        load(path, bos_token="<s>")
+    with pytest.raises(ConfigurationError, match="the text 'a' encodes to the id 0 of 'a'"):
+        load(path, bos_token="a")
 
 
 def test_pad_is_the_eos_when_not_set(tmp_path):
@@ -116,11 +138,11 @@ def test_a_missing_pad_is_refused(tmp_path):
 
 
 def test_an_eos_that_text_could_produce_is_refused():
-    with pytest.raises(ConfigurationError, match="a document could end itself"):
+    with pytest.raises(ConfigurationError, match="a document could end or begin itself"):
         load_tokenizer(
             bpe_json(merges=["a b"], special=False), eos_token=EOS, pad_token=None, where="x"
         )
-    with pytest.raises(ConfigurationError, match="a document could end itself"):
+    with pytest.raises(ConfigurationError, match="a document could end or begin itself"):
         load_tokenizer(bpe_json(merges=["a b"]), eos_token="ab", pad_token=None, where="x")
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
 from assets.errors import LossLimitError, StageError
 from assets.manifest import Manifest
-from assets.settings.schema import LimitSettings, TokenizerSettings
+from assets.settings.schema import EngineSettings, LimitSettings
+from assets.settings.tokens import TokenizerSettings
+from assets.tokenizing.engine import ENGINE_NAMES
 from assets.tokenizing.token_parts import iter_token_rows, read_doc_ids, read_lengths
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
@@ -55,6 +58,82 @@ def test_rows_are_kept_documents_in_record_order(kept):
     assert str(table.schema.field("ids").type.value_type) == "uint16"
 
 
+def long_documents(kept, what):
+    settings = kept.settings().tokenizer
+    limited = dataclasses.replace(settings, max_document_tokens=3, long_documents=what)
+    return part_of(materialize(kept, tokenizer=limited), "s")
+
+
+def ledger_of(kept, entry):
+    columns = ["row", "decision", "rule", "value", "threshold"]
+    table = kept.root.read_table(entry.objects["ledger"], columns)
+    return list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+
+
+def test_a_long_document_is_dropped_and_counted(kept):
+    entry = long_documents(kept, "drop")
+    assert kept.root.read_table(entry.objects["data"])["row"].to_pylist() == [0, 2]
+    assert entry.statistics["dropped"] == {"empty": 1, "too_many_tokens": 1}
+    assert ledger_of(kept, entry)[2:] == [
+        (3, "dropped", "empty", 0.0, 1.0),
+        (4, "dropped", "too_many_tokens", 4.0, 3.0),
+    ]
+    assert [span.rows for span in entry.files] == [2, 0]
+
+
+def test_a_long_document_is_split_into_rows_of_one_document(kept):
+    entry = long_documents(kept, "split")
+    table = kept.root.read_table(entry.objects["data"])
+    assert table["row"].to_pylist() == [0, 2, 4, 4]
+    assert table["ids"].to_pylist() == [[0, 1, 7], [2, 7], [3, 0, 7], [4, 7]]
+    assert len(set(table["doc_id"].to_pylist())) == 3
+    assert ledger_of(kept, entry)[3:] == [(4, "modified", "split", 4.0, 3.0)]
+    counts = entry.statistics
+    assert (counts["kept"], counts["modified"], counts["documents"]) == (2, 1, 4)
+    assert (counts["pieces"], counts["tokens"], counts["characters"]) == (1, 10, 13)
+    assert entry.rows == 4
+
+
+def test_the_limit_is_part_of_the_fingerprint_only_when_it_is_set(kept):
+    plain = part_of(materialize(kept), "s").fingerprint
+    assert long_documents(kept, "drop").fingerprint != plain
+    assert long_documents(kept, "split").fingerprint not in {
+        plain,
+        long_documents(kept, "drop").fingerprint,
+    }
+    settings = dataclasses.replace(kept.settings().tokenizer, long_documents="split")
+    assert part_of(materialize(kept, tokenizer=settings), "s").fingerprint == plain
+
+
+def test_no_byte_depends_on_the_engine(tmp_path):
+    text = "hello world <|endoftext|> again 12345"
+    path = shared_folder("tokenizers", "allenai_gpt-neox-olmo-dolma-v1_5.json")
+    digests, engines = set(), []
+    name: Any
+    for name in ENGINE_NAMES:
+        folder = tmp_path / name
+        folder.mkdir()
+        made = KeptRoot(folder)
+        made.land({("s", "a"): [text] * 3})
+        settings = made.settings(tokenizer=TokenizerSettings(path=str(path)))
+        engine = dataclasses.replace(EngineSettings(), tokenizer=name)
+        settings = dataclasses.replace(settings, engine=engine)
+        materialize_tokenizer(made.root, settings, made.log)
+        report = materialize_tokens(made.root, settings, made.log)
+        digests.add(report.digest)
+        engines.append(report.facts["engine"].split()[0])
+    assert len(digests) == 1
+    assert engines == ["gigatoken", "gigatoken", "fastokens", "tokenizers"]
+
+
+def test_a_fallback_is_counted_in_the_report(kept):
+    facts = materialize(kept).facts
+    assert facts["engine"].startswith("tokenizers ")
+    assert facts["engine_fallbacks"] == 2
+    assert "WordLevel" in facts["engine_fallback_reasons"]
+    assert "engine" not in materialize(kept).facts  # nothing was new
+
+
 def test_the_ledger_has_one_row_per_kept_document(kept):
     entry = part_of(materialize(kept), "s")
     rows = kept.root.read_table(entry.objects["ledger"]).to_pylist()
@@ -81,6 +160,8 @@ def test_statistics_and_files(kept):
         "bytes": 13,
         "words": 6,
         "special_strings": 1,
+        "pieces": 0,
+        "sampled": 0,
         "lengths": {"2": 2, "4": 1},
     }
     assert entry.rows == 3

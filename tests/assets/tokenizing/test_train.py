@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from assets.errors import ConfigurationError, IntegrityError, PinnedRootError, StageError
-from assets.settings.schema import TokenizerSettings, TrainTokenizerSettings
+from assets.settings.tokens import TokenizerSettings, TrainTokenizerSettings
 from assets.storage.local import LocalStorage
 from assets.tokenizing.train import PIN, materialize_tokenizer, read_pin
 from tests.assets.tokenizing.kept_root import EOS, KeptRoot, word_tokenizer
@@ -65,7 +65,7 @@ def test_survivor_order_decides_what_is_read_up_to_max_bytes(kept):
     settings = kept.settings(tokenizer=trained(max_bytes=10), priorities={"t": 5})
     pin = materialize_tokenizer(kept.root, settings, kept.log)
     assert (pin.origin["documents"], pin.origin["bytes"]) == (1, 10)
-    vocabulary = pin.load(kept.root).engine.get_vocab()
+    vocabulary = pin.load(kept.root).reference.get_vocab()
     assert pin.vocab_size == 257, "ten bytes of one text hold no pair twice"
     assert EOS in vocabulary
 

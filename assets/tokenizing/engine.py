@@ -1,0 +1,275 @@
+"""The engine that encodes: the fastest one that gives exactly the ids of `tokenizers`.
+
+`tokenizers` is the reference. gigatoken and fastokens give the same ids 20 to 100 times faster, but
+both are young. So an engine is taken only if it loads the tokenizer and encodes a built-in text
+like the reference (`conformance.py`); else the next one is tried, with a warning that is counted in
+the run's report. A share of all documents is encoded by both for ever, and the first difference
+stops the run. Which engine encoded never shows in a byte: the ids are the reference's.
+
+An engine takes Arrow buffers and gives one flat array; no Python statement runs per token.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import tokenizers
+
+from assets.errors import ConfigurationError, IntegrityError
+from assets.tokenizing.conformance import conformance_texts
+
+REFERENCE = "tokenizers"
+SAMPLE_EVERY = 2048
+"""Of so many documents one is encoded by the reference too."""
+SAMPLE_BYTES = 1 << 16
+"""Of a longer sampled document its first bytes are compared: the reference needs 115 bytes of
+memory for each byte of text."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlatIds:
+    """The ids of some texts, one after the other."""
+
+    ids: np.ndarray[Any, np.dtype[np.uint32]]
+    """(offsets[-1],)."""
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    """(texts + 1,): text i has ids[offsets[i]:offsets[i + 1]]."""
+
+    def of_text(self, row: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """Return the ids of one text."""
+        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+
+
+class Encoder(Protocol):
+    """What an engine does; special-token strings inside a text are plain text."""
+
+    def encode(self, texts: pa.Array) -> FlatIds:
+        """Encode texts (large_string, no nulls)."""
+        ...
+
+
+class ReferenceEncoder:
+    """`tokenizers` itself."""
+
+    def __init__(self, reference: tokenizers.Tokenizer) -> None:
+        self._reference = reference
+
+    def encode(self, texts: pa.Array) -> FlatIds:
+        """Encode texts; takes 115 bytes of memory per byte of text while it works."""
+        found = self._reference.encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
+        ids = [np.array(item.ids, np.uint32) for item in found]
+        offsets = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum([len(item) for item in ids], out=offsets[1:])
+        return FlatIds(ids=np.concatenate([np.zeros(0, np.uint32), *ids]), offsets=offsets)
+
+
+class GigatokenEncoder:
+    """gigatoken on Arrow's own buffers, on the calling thread."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        import awkward  # noqa: PLC0415 (0.3 s, and only where this engine runs)
+        from gigatoken.gigatoken_rs import load_hf_json  # noqa: PLC0415
+
+        self._awkward = awkward
+        # It has no switch for special tokens: without them their strings are plain text.
+        added = [token for token in value.get("added_tokens") or [] if not token.get("special")]
+        self._engine = load_hf_json(json.dumps({**value, "added_tokens": added}))
+
+    def encode(self, texts: pa.Array) -> FlatIds:
+        """Encode texts without copying them; takes about 2 bytes of memory per byte of text."""
+        offsets, data = texts.buffers()[1:]
+        if len(texts) == 0 or data is None:
+            return FlatIds(ids=np.zeros(0, np.uint32), offsets=np.zeros(len(texts) + 1, np.int64))
+        contents = self._awkward.contents
+        starts = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        letters = contents.NumpyArray(
+            np.frombuffer(data, np.uint8), parameters={"__array__": "char"}
+        )
+        strings = contents.ListOffsetArray(
+            self._awkward.index.Index64(starts), letters, parameters={"__array__": "string"}
+        )
+        found = self._engine.encode_batch(self._awkward.Array(strings), parallel=False).layout
+        return FlatIds(ids=found.content.data, offsets=found.offsets.data)
+
+
+class FastokensEncoder:
+    """fastokens."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        from fastokens import Tokenizer  # noqa: PLC0415 (only where this engine runs)
+
+        self._engine = Tokenizer.from_json_str(json.dumps(value))
+
+    def encode(self, texts: pa.Array) -> FlatIds:
+        """Encode texts; takes about 6 bytes of memory per byte of text."""
+        ids, offsets = self._engine.encode_batch_flat(
+            texts.to_pylist(), add_special_tokens=False, split_special_tokens=True
+        )
+        return FlatIds(ids=np.frombuffer(ids, np.uint32), offsets=np.frombuffer(offsets, np.int64))
+
+
+FAST_ENGINES: dict[str, Callable[[dict[str, Any]], Encoder]] = {
+    "gigatoken": GigatokenEncoder,
+    "fastokens": FastokensEncoder,
+}
+"""Engines that may take the reference's place, the fastest first."""
+
+ENGINE_NAMES = ("auto", *FAST_ENGINES, REFERENCE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """The engine in use, beside the reference that it is compared with."""
+
+    name: str
+    encoder: Encoder
+    reference: ReferenceEncoder
+    fallbacks: tuple[tuple[str, str], ...] = ()
+    """(engine, reason) of those that were tried before this one."""
+
+    @property
+    def version(self) -> str:
+        """Version of the library."""
+        return importlib.metadata.version(self.name)
+
+    def encode(self, texts: pa.Array) -> FlatIds:
+        """Encode texts (large_string, no nulls).
+
+        Raises:
+            IntegrityError: the engine failed; the reference's own errors pass.
+        """
+        try:
+            return self.encoder.encode(texts)
+        except BaseException as error:  # a panic of Rust is no Exception
+            if _is_stop(error) or self.name == REFERENCE:
+                raise
+            raise IntegrityError(
+                f"{self.name} {self.version} failed on a text: {error}; {_remedy(self.name)}"
+            ) from error
+
+    def compare(self, texts: pa.Array, found: FlatIds, row: int, where: str) -> None:
+        """Compare what the engine gave for one of some texts with the reference.
+
+        Raises:
+            IntegrityError: the ids differ; names the document and the first difference.
+        """
+        if self.name == REFERENCE:
+            return
+        data = texts[row].as_buffer().to_pybytes()
+        sample = pa.array([data[:SAMPLE_BYTES].decode(errors="ignore")], pa.large_string())
+        ids = found.of_text(row) if len(data) <= SAMPLE_BYTES else self.encode(sample).ids
+        expected = self.reference.encode(sample).ids
+        if not np.array_equal(ids, expected):
+            raise IntegrityError(
+                f"{where}: {self.name} {self.version} does not give the ids of {REFERENCE} "
+                f"{tokenizers.__version__}: {_first_difference(ids, expected)}; what it encoded "
+                f"before was compared by sample only. {_remedy(self.name)}"
+            )
+
+
+class Sample:
+    """Which documents of a part are compared: one in `SAMPLE_EVERY`, whatever encodes them."""
+
+    def __init__(self, part: str) -> None:
+        self._next = zlib.crc32(part.encode()) % SAMPLE_EVERY
+        self.count = 0
+        """Documents taken so far."""
+
+    def take(self, num_documents: int) -> list[int]:
+        """Return which of the next documents are compared."""
+        taken = list(range(self._next, num_documents, SAMPLE_EVERY))
+        self._next += SAMPLE_EVERY * len(taken) - num_documents
+        self.count += len(taken)
+        return taken
+
+
+def load_engine(data: bytes, reference: tokenizers.Tokenizer, *, wanted: str = "auto") -> Engine:
+    """Return the first engine that loads a tokenizer and passes the conformance test.
+
+    Args:
+        data: bytes of tokenizer.json.
+        reference: the same tokenizer, set to encode special-token strings as plain text.
+        wanted: one of `ENGINE_NAMES`; only `auto` falls back.
+
+    Raises:
+        ConfigurationError: the wanted engine is not installed, does not load the tokenizer, or
+            gives other ids.
+    """
+    plain = ReferenceEncoder(reference)
+    failed: list[tuple[str, str]] = []
+    for name in _candidates(wanted):
+        tried = _try(name, data, reference)
+        if not isinstance(tried, str):
+            return Engine(name=name, encoder=tried, reference=plain, fallbacks=tuple(failed))
+        if wanted != "auto":
+            raise ConfigurationError(
+                f"engine.tokenizer: {name} cannot take the place of {REFERENCE}: {tried}; "
+                "set it to auto"
+            )
+        logger.warning("%s cannot encode with this tokenizer: %s", name, tried)
+        failed.append((name, tried))
+    return Engine(name=REFERENCE, encoder=plain, reference=plain, fallbacks=tuple(failed))
+
+
+def _candidates(wanted: str) -> list[str]:
+    if wanted == "auto":
+        return list(FAST_ENGINES)
+    return [] if wanted == REFERENCE else [wanted]
+
+
+def _try(name: str, data: bytes, reference: tokenizers.Tokenizer) -> Encoder | str:
+    """Return a working encoder, or why there is none."""
+    # What cuts or pads a text is not part of encoding a document.
+    value = {**json.loads(data), "truncation": None, "padding": None}
+    try:
+        encoder = FAST_ENGINES[name](value)
+        added = [token.content for token in reference.get_added_tokens_decoder().values()]
+        texts = pa.array(conformance_texts(added), pa.large_string())
+        difference = find_difference(encoder, ReferenceEncoder(reference), texts)
+    except BaseException as error:  # a panic of Rust is no Exception
+        if _is_stop(error):
+            raise
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return difference or encoder
+
+
+def find_difference(encoder: Encoder, reference: Encoder, texts: pa.Array) -> str | None:
+    """Return where an engine's ids first differ from the reference's; None if they are equal."""
+    found, expected = encoder.encode(texts), reference.encode(texts)
+    if len(found.offsets) != len(expected.offsets):
+        return f"{len(found.offsets) - 1:,d} results for {len(texts):,d} texts"
+    for row in range(len(texts)):
+        left, right = found.of_text(row), expected.of_text(row)
+        if not np.array_equal(left, right):
+            return f"text {row:,d} of the conformance test: {_first_difference(left, right)}"
+    return None
+
+
+def _first_difference(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:
+    shared = min(len(found), len(expected))
+    at = int(np.append(np.flatnonzero(found[:shared] != expected[:shared]), shared)[0])
+    return (
+        f"{len(found):,d} ids instead of {len(expected):,d}, the first difference is at {at:,d}: "
+        f"{found[at : at + 3].tolist()} instead of {expected[at : at + 3].tolist()}"
+    )
+
+
+def _is_stop(error: BaseException) -> bool:
+    return isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError)
+
+
+def _remedy(name: str) -> str:
+    return (
+        f"set `engine: {{tokenizer: {REFERENCE}}}` (slower, the same ids), remove the parts that "
+        f"{name} encoded, and report the text to its authors"
+    )
