@@ -1,22 +1,23 @@
 """Read ahead with threads and still hand out in order: a bounded window, errors with their place.
 
-Task numbers are given out one by one to whichever thread is free, so a slow read delays nobody but
-the consumer of that very batch; results wait in a reorder buffer of at most ``window``. Threads fit
-because reads and copies release the interpreter's lock.
+Threads fit because reads and copies release the interpreter's lock. For work that holds it, see
+`olmo_loader.process_workers`.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from olmo_loader.errors import WorkerError
+from olmo_loader.reading_ahead import AheadLimits, Reorder, hung
 
 T = TypeVar("T")
 
-_POLL_S = 1.0
-"""How often a waiting consumer looks whether its threads still live."""
+_JOIN_S = 5.0
 
 
 class OrderedPrefetcher(Generic[T]):
@@ -28,6 +29,12 @@ class OrderedPrefetcher(Generic[T]):
         num_threads: 0 computes in the consumer's own thread, when asked.
         window: results that may be ready or in work ahead of the consumer.
         name: of the threads, for error messages.
+        limits: all limits; None means ``window`` batches and the other defaults.
+        size_of: bytes of a result, needed for a limit in bytes.
+
+    Raises:
+        WorkerError: a thread ended without a result, or has had a task for ``limits.timeout_s``;
+            its stack is in the message.
     """
 
     def __init__(
@@ -36,14 +43,15 @@ class OrderedPrefetcher(Generic[T]):
         count: int,
         *,
         num_threads: int,
-        window: int,
+        window: int = 4,
         name: str = "reader",
+        limits: AheadLimits | None = None,
+        size_of: Callable[[T], int] | None = None,
     ) -> None:
-        self._function, self._count, self._window = function, count, max(window, 1)
-        self._next_task = self._next_out = 0
-        self._ready: dict[int, T | BaseException] = {}
-        self._closed = False
-        self._changed = threading.Condition()
+        limits = AheadLimits(batches=window) if limits is None else limits
+        self._function, self._count = function, count
+        self._reorder: Reorder[T] = Reorder(count, limits, size_of)
+        self._owners: dict[int, threading.Thread] = {}
         self._threads = [
             threading.Thread(target=self._work, name=f"olmo-{name}-{number}", daemon=True)
             for number in range(min(num_threads, count))
@@ -53,7 +61,7 @@ class OrderedPrefetcher(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         try:
-            while self._next_out < self._count:
+            while self._reorder.next_out < self._count:
                 yield self._take()
         finally:
             self.close()
@@ -61,51 +69,50 @@ class OrderedPrefetcher(Generic[T]):
     @property
     def num_ready(self) -> int:
         """Results that wait for the consumer."""
-        return len(self._ready)
+        return self._reorder.num_ready
 
     def close(self) -> None:
-        """Stop the threads and wait for them; what was read ahead is dropped."""
-        with self._changed:
-            self._closed = True
-            self._ready.clear()
-            self._changed.notify_all()
+        """Stop the threads and wait for them, but not for hung ones; drop what was read ahead."""
+        self._reorder.close()
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(_JOIN_S if self._reorder.limits.timeout_s > _JOIN_S else 0.1)
 
     def _take(self) -> T:
-        number = self._next_out
-        if not self._threads:
-            self._next_out += 1
-            return self._function(number)
-        with self._changed:
-            while number not in self._ready:
-                if not any(thread.is_alive() for thread in self._threads):
-                    raise WorkerError(f"every reading thread ended before batch {number}")
-                self._changed.wait(_POLL_S)
-            result = self._ready.pop(number)
-            self._next_out += 1
-            self._changed.notify_all()
-        if isinstance(result, BaseException):
-            raise result
-        return result
+        if self._threads:
+            return self._reorder.take(self._check)
+        number = self._reorder.next_out
+        self._reorder.next_out += 1
+        return self._function(number)
+
+    def _check(self, number: int, waited: float) -> None:
+        if not any(thread.is_alive() for thread in self._threads):
+            raise WorkerError(f"every reading thread ended before batch {number}")
+        owner = self._owners.get(number)
+        if owner is not None and not owner.is_alive():
+            raise WorkerError(f"{owner.name} ended while it read batch {number}")
+        if waited > self._reorder.limits.timeout_s:
+            frame = sys._current_frames().get(owner.ident or 0) if owner is not None else None  # noqa: SLF001
+            trace = "" if frame is None else "".join(traceback.format_stack(frame))
+            raise hung("a thread" if owner is None else owner.name, number, waited, trace)
 
     def _work(self) -> None:
+        reorder = self._reorder
         while True:
-            with self._changed:
-                while not self._closed and self._next_task >= self._next_out + self._window:
-                    self._changed.wait()
-                if self._closed or self._next_task >= self._count:
+            with reorder.changed:
+                while not reorder.closed and not reorder.may_begin():
+                    if reorder.all_begun:
+                        return
+                    reorder.changed.wait()
+                if reorder.closed:
                     return
-                number = self._next_task
-                self._next_task += 1
+                number = reorder.begin()
+                self._owners[number] = threading.current_thread()
             result: T | BaseException
             try:
                 result = self._function(number)
             except BaseException as error:  # noqa: BLE001 - handed to the consumer
                 error.add_note(f"in {threading.current_thread().name}, reading batch {number}")
                 result = error
-            with self._changed:
-                if not self._closed:
-                    self._ready[number] = result
-                    self._changed.notify_all()
+            reorder.put(number, result)
+            self._owners.pop(number, None)

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from olmo_loader.errors import WorkerError
 from olmo_loader.prefetch import OrderedPrefetcher
+from olmo_loader.reading_ahead import AheadLimits
 
 
 @given(count=st.integers(0, 30), threads=st.integers(0, 5), window=st.integers(1, 7))
@@ -64,3 +65,48 @@ def test_threads_that_died_are_an_error_not_a_hang(monkeypatch):
     monkeypatch.setattr(OrderedPrefetcher, "_work", lambda _: None)
     with pytest.raises(WorkerError, match="ended before batch 0"):
         next(iter(OrderedPrefetcher(lambda number: number, 3, num_threads=2, window=2)))
+
+
+def test_never_more_bytes_than_allowed_and_said_once(caplog):
+    started: list[int] = []
+    taken = 0
+
+    def read(number: int) -> bytes:
+        started.append(number)
+        assert number <= taken + 3
+        return bytes(1000)
+
+    limits = AheadLimits(batches=50, max_bytes=3500)
+    with caplog.at_level("INFO"):
+        batches = OrderedPrefetcher(read, 40, num_threads=6, limits=limits, size_of=len)
+        for value in batches:
+            assert len(value) == 1000
+            taken += 1
+    assert sorted(started) == list(range(40))
+    lines = [line for line in caplog.messages if "reading ahead" in line]
+    assert lines == ["reading ahead: up to 3 batches of 0.0 MiB, 0.0 MiB in all"]
+
+
+def test_a_batch_larger_than_the_limit_is_still_read():
+    limits = AheadLimits(batches=4, max_bytes=10)
+    found = OrderedPrefetcher(bytes, 30, num_threads=3, limits=limits, size_of=len)
+    assert [len(value) for value in found] == list(range(30))
+
+
+def test_a_hung_thread_is_an_error_with_its_stack():
+    release = threading.Event()
+
+    def hang(number: int) -> int:
+        if number == 2:
+            release.wait(60)
+        return number
+
+    limits = AheadLimits(batches=2, timeout_s=0.5)
+    start = time.monotonic()
+    try:
+        with pytest.raises(WorkerError, match=r"olmo-reader-\d has not read batch 2") as raised:
+            list(OrderedPrefetcher(hang, 9, num_threads=2, limits=limits))
+    finally:
+        release.set()
+    assert time.monotonic() - start < 10
+    assert "in hang" in str(raised.value)
