@@ -120,13 +120,8 @@ class Mixture:
         """
         steps = 0 if self.temperature.schedule == "constant" else SCHEDULE_STEPS
         weights = np.where(active, np.array(self.weights, np.float64), 0.0)
-        rows = [
-            fixed_shares(
-                heated_shares(weights, self.temperature.at(step / max(steps, 1)), self.floor)
-            )
-            for step in range(steps + 1)
-        ]
-        return np.stack(rows)
+        heats = [self.temperature.at(step / max(steps, 1)) for step in range(steps + 1)]
+        return fixed_shares(heated_shares(weights, np.array(heats), self.floor))
 
     def average_shares(self, tokens: int) -> NDArray[np.float64]:
         """Return the time average of the shares over the first ``tokens``, all groups active."""
@@ -140,29 +135,38 @@ class Mixture:
 
 
 def heated_shares(
-    weights: NDArray[np.float64], temperature: float, floor: float
+    weights: NDArray[np.float64], temperatures: NDArray[np.float64], floor: float
 ) -> NDArray[np.float64]:
-    """Return ``w ** (1 / T)`` made to sum to 1, none of a positive weight below the floor."""
-    if not temperature > 0:
-        raise ConfigurationError(f"a temperature is above 0, not {temperature}")
+    """Return ``w ** (1 / T)`` made to sum to 1, none of a positive weight below the floor.
+
+    Args:
+        weights: ``(groups,)``, not all 0.
+        temperatures: ``(steps,)``.
+        floor: least share, before shares are made to sum to 1 again.
+
+    Returns:
+        ``(steps, groups)``.
+    """
+    if not (temperatures > 0).all():
+        raise ConfigurationError(f"a temperature is above 0, not {temperatures.min()}")
     positive = weights > 0
     # Relative to the largest, so that a small temperature cannot overflow or leave only zeros.
     logs = np.log(weights, where=positive, out=np.full(len(weights), -np.inf))
-    shares = np.exp((logs - logs.max()) / temperature)
-    shares /= shares.sum()
+    shares = np.exp((logs - logs.max()) / temperatures[:, None])
+    shares /= shares.sum(axis=1, keepdims=True)
     shares = np.where(positive, np.maximum(shares, floor), 0.0)
-    return np.asarray(shares / shares.sum())
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def fixed_shares(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round shares to fixed point by largest remainder: int64, the sum is exactly `ONE`."""
+    """Round shares ``(steps, groups)`` to fixed point by largest remainder: rows sum to `ONE`."""
     scaled = shares * ONE
     fixed = np.floor(scaled).astype(np.int64)
-    missing = ONE - int(fixed.sum())
+    missing = ONE - fixed.sum(axis=1)
     # A share of 0 stays 0: what is missing is less than one unit per share above 0.
-    order = np.argsort(-(scaled - fixed) - 2.0 * (shares > 0), kind="stable")
-    fixed[order[:missing]] += 1
-    return fixed
+    order = np.argsort(-(scaled - fixed) - 2.0 * (shares > 0), axis=1, kind="stable")
+    ranks = np.argsort(order, axis=1, kind="stable")
+    return np.asarray(fixed + (ranks < missing[:, None]))
 
 
 @dataclass(frozen=True, kw_only=True)

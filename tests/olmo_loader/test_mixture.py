@@ -47,15 +47,15 @@ def sampler(mixed: Mixture, sizes, seed=3, **changes) -> MixtureSampler:
 
 def test_temperature_flattens_and_sharpens():
     weights = np.array([0.5, 0.3, 0.2, 0.0])
-    np.testing.assert_allclose(heated_shares(weights, 1, 0), weights)
-    np.testing.assert_allclose(heated_shares(weights, 1e9, 0), [1 / 3, 1 / 3, 1 / 3, 0])
-    np.testing.assert_allclose(heated_shares(weights, 1e-3, 0), [1, 0, 0, 0], atol=1e-12)
-    squares = weights**0.5 / (weights**0.5).sum()
-    np.testing.assert_allclose(heated_shares(weights, 2, 0), squares)
-    floored = heated_shares(np.array([0.98, 0.02]), 1, 0.1)
+    kept, even, sharp, roots = heated_shares(weights, np.array([1, 1e9, 1e-3, 2]), 0)
+    np.testing.assert_allclose(kept, weights)
+    np.testing.assert_allclose(even, [1 / 3, 1 / 3, 1 / 3, 0])
+    np.testing.assert_allclose(sharp, [1, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(roots, weights**0.5 / (weights**0.5).sum())
+    floored = heated_shares(np.array([0.98, 0.02]), np.ones(1), 0.1)[0]
     np.testing.assert_allclose(floored, [0.98 / 1.08, 0.1 / 1.08])
     with pytest.raises(ConfigurationError, match="above 0"):
-        heated_shares(weights, 0, 0)
+        heated_shares(weights, np.zeros(1), 0)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_piecewise_schedule_is_a_line_between_points():
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30).filter(lambda found: sum(found) > 0))
 def test_fixed_shares_sum_to_one_and_keep_zeros(weights):
     shares = np.array(weights) / sum(weights)
-    fixed = fixed_shares(shares)
+    fixed = fixed_shares(shares[None])[0]
     assert int(fixed.sum()) == ONE
     assert (fixed[shares == 0] == 0).all()
     assert np.abs(fixed - shares * ONE).max() <= 1
