@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError, LoaderError
+from olmo_loader.order_file import verify_orders
 from olmo_loader.published import PublishedDataset, open_published
 from olmo_loader.run_folder import read_state
 from olmo_loader.state import LoaderState
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument(
         "--audit", type=Path, help="compare a run's logs (WORK_DIR/audit/RUN) with their plans"
     )
+    verify.add_argument("--work-dir", type=Path, help="check the orders in a run's folder")
     verify.add_argument("--quiet", action="store_true", help="no progress on stderr")
     stats = commands.add_parser("stats", help="what the data set holds, per source")
     stats.add_argument("dataset", type=Path)
@@ -176,6 +178,8 @@ def run_verify(options: argparse.Namespace) -> int:
             f"lines: {counts or 'none'}"
         )
         return _write_faults(audit.faults)
+    if options.work_dir is not None:
+        return _write_faults(verify_orders(options.work_dir))
     return _write_faults(verify_dataset(options.dataset, report))
 
 

@@ -131,6 +131,25 @@ def check_resumable(work_dir: Path, record: dict[str, Any]) -> None:
         )
 
 
+def verify_orders(work_dir: Path) -> Iterator[str]:
+    """Read every order in a work_dir and yield a sentence for each that is not what was written."""
+    records = [*(work_dir / ORDER_FOLDER).glob("*-*.json"), work_dir / ORDER_RECORD_FILE]
+    for record_path in sorted(records):
+        path = record_path.with_suffix(".npy")
+        try:
+            record = read_record(record_path)
+            sound = path.stat().st_size == record["size"] and sha256_file(path) == record["sha256"]
+        except IntegrityError as error:
+            yield str(error)
+            continue
+        except FileNotFoundError as error:
+            if record_path.exists() or path.exists():
+                yield f"{error.filename}: missing"
+            continue
+        if not sound:
+            yield f"{path}: damaged, its bytes are not what {record_path.name} says"
+
+
 def guard_work_dir(work_dir: str | Path, *, rank: int, save_overwrite: bool) -> None:
     """Do OLMo's check before a run: rank 0 refuses a work_dir that is there already.
 

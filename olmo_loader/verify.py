@@ -17,6 +17,7 @@ from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_fil
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError, IntegrityError, LoaderError
 from olmo_loader.global_indices import ORDER_FILE, Order, build_order
+from olmo_loader.instance_tables import CHUNKED, SPANS_FILE
 from olmo_loader.plan import (
     PLAN_FILE,
     SHARDS_FILE,
@@ -127,12 +128,7 @@ def verify_plan(folder: Path, plan_id: str, records: list[dict[str, Any]]) -> It
     used = records[: snapshot.seq]
     if sha256_hex(shards_file(used)) != plan.record["files"][SHARDS_FILE]["sha256"]:
         yield f"{plan.folder / SHARDS_FILE}: not the index up to record {snapshot.seq}"
-    counted = sum(item["n_tokens"] // plan.sequence_length for item in plan.shards)
-    if counted != plan.num_instances:
-        yield (
-            f"{folder / plan_name(plan_id, PLAN_FILE)}: {plan.num_instances} instances, "
-            f"the shards hold {counted}"
-        )
+    yield from _verify_tables(plan)
     yield from _verify_order(plan)
 
 
@@ -143,19 +139,51 @@ def _verify_order(plan: Plan) -> Iterator[str]:
     except (IntegrityError, FileNotFoundError) as error:
         yield _missing(error)
         return
-    seen = np.zeros(plan.num_instances, bool)
     inside = order < plan.num_instances
-    seen[order[inside]] = True
-    whole = bool(seen.all() and inside.all())
-    if not whole or (len(order) != plan.num_instances and not plan.is_one_pass):
+    if not inside.all():
+        yield f"{path}: {int((~inside).sum())} positions name instances that do not exist"
+        return
+    if plan.is_one_pass:
+        if plan.record["parent"] is not None:
+            yield from _verify_prefix(plan, order)
+        return
+    seen = np.zeros(plan.num_instances, bool)
+    seen[order] = True
+    if len(order) != plan.num_instances or not seen.all():
         yield (
             f"{path}: no permutation of {plan.num_instances} instances: "
-            f"{int((~seen).sum())} are missing, {int((~inside).sum())} do not exist"
+            f"{int((~seen).sum())} are missing"
         )
-    elif plan.is_one_pass:
-        yield from _verify_prefix(plan, order)
     elif not np.array_equal(order, build_order(plan.num_instances, plan.seed)):
         yield f"{path}: a permutation, but not the one of seed {plan.seed}"
+
+
+def _verify_tables(plan: Plan) -> Iterator[str]:
+    """Yield contradictions between what a plan numbers and what its shards hold."""
+    path = plan.folder / PLAN_FILE
+    num_tokens = np.array([record["n_tokens"] for record in plan.shards], np.int64)
+    total = 0
+    for table in plan.tables:
+        total += table.num_instances
+        if table.kind == CHUNKED:
+            uses = list(plan.uses[table.start : table.end])
+            counted = int((num_tokens[uses] // table.sequence_length).sum())
+        else:
+            counted = table.end - table.start
+        if counted != table.num_instances:
+            yield f"{path}: {table.num_instances} instances, the shards hold {counted}"
+    if total != plan.num_instances:
+        yield f"{path}: {plan.num_instances} instances, its tables number {total}"
+    try:
+        files = plan.open_spans()
+    except (IntegrityError, OSError) as error:
+        yield _missing(error)
+        return
+    if files is not None and len(files.spans):
+        shards = files.spans["shard"].astype(np.int64)
+        ends = files.spans["start"].astype(np.int64) + files.spans["length"]
+        if shards.max() >= len(num_tokens) or (ends > num_tokens[shards]).any():
+            yield f"{plan.folder / SPANS_FILE}: names tokens that no shard has"
 
 
 def _verify_prefix(plan: Plan, order: Order) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from olmo_loader import build_train_dataloader
+from olmo_loader.__main__ import main
 from olmo_loader.errors import IntegrityError, LoaderError
 from olmo_loader.published import open_published
 from olmo_loader.records import canonical_json, seal, sha256_hex
@@ -53,6 +56,71 @@ def test_every_file_flipped_cut_grown_or_missing_is_named(good: Path, copy: Path
             assert any(Path(name).name in fault for fault in found), (name, number, found)
         path.write_bytes(content)
     assert list(verify_dataset(copy)) == []
+
+
+def regions(name: str, content: bytes) -> dict[str, int]:
+    """Name -> offset of one byte in every region that a file's format has."""
+    places = {"first byte": 0, "last byte": len(content) - 1}
+    if name.endswith((".json", ".jsonl")):
+        places |= {
+            f"{found[1].decode()} at {found.start()}": found.end()
+            for found in re.finditer(rb'"(\w+)":', content)
+        }
+    elif name.endswith(".docs.npy"):
+        for at in range(0, len(content), 24):
+            places |= {f"start {at}": at, f"id {at}": at + 8, f"id's end {at}": at + 23}
+    elif name.endswith(".csv.gz"):
+        places |= {"header": 4, "names": 11, "body": len(content) // 2, "crc": len(content) - 8}
+    elif name.endswith(".csv"):
+        places |= {f"line at {at.start()}": at.end() for at in re.finditer(b"\n(?=.)", content)}
+    else:  # ids, checksums, orders: every number's low and high byte
+        places |= {
+            f"byte {at}": at for at in range(0, len(content), 2 if len(content) < 400 else 7)
+        }
+    return places
+
+
+@pytest.mark.slow
+def test_every_region_flipped_or_cut_there_is_named(tmp_path: Path):
+    data = SmallDataset(tmp_path / "dataset")
+    data.add_shard("books", 1, 4)
+    data.add_shard("wiki", 2, 3)
+    data.add_shard("wiki", 3, 3, split="validation")
+    data.take_down([(data.records[0]["shard"], 2, 9)])
+    data.publish()
+    missed, tried = [], 0
+    for name in names(data.folder):
+        path = data.folder / name
+        content = path.read_bytes()
+        for region, at in regions(name, content).items():
+            flipped = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+            for how, bad in (("flipped", flipped), ("cut", content[:at])):
+                path.write_bytes(bad)
+                tried += 1
+                if not any(path.name in fault for fault in verify_dataset(data.folder)):
+                    missed.append((name, region, how))
+        path.write_bytes(content)
+    assert missed == []
+    assert tried > 500
+    assert list(verify_dataset(data.folder)) == []
+
+
+def test_orders_in_a_work_dir_are_verified(good: Path, tmp_path: Path, capsys):
+    loader = build_train_dataloader(good, global_batch_size=2, work_dir=tmp_path, epoch=1)
+    next(iter(loader))
+    options = ["verify", str(good), "--work-dir", str(tmp_path)]
+    assert main(options) == 0
+    path = next((tmp_path / "orders").glob("*.npy"))
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        assert main(options) == 1
+        assert f"{path}: damaged" in capsys.readouterr().out
+    path.unlink()
+    assert main(options) == 1
+    assert "missing" in capsys.readouterr().out
+    path.with_suffix(".json").write_bytes(b"{}")
+    assert main(options) == 1
 
 
 def test_every_missing_file_is_named(good: Path, copy: Path):
