@@ -183,6 +183,9 @@ def _held_value(held: Mapping[str, Any], key: str) -> Any:
     ancestors = (".".join(parts[:end]) for end in range(1, len(parts)))
     if any(ancestor in held for ancestor in ancestors):
         return _ABSENT
+    if any(name.startswith(f"{key}.") for name in held):
+        # It had settings of its own, and is null now.
+        return _ABSENT
     return _default(key)
 
 

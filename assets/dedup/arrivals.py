@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.dedup.decide import Arrivals
 from assets.dedup.minhash import SignatureSpec, band_keys
@@ -28,6 +29,17 @@ _SPOOL_DOCUMENTS = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Contaminated:
+    """A document that holds an evaluation item."""
+
+    doc_id: bytes
+    item: int
+    """Number of the item in the index."""
+    share: float
+    """Share of the item's n-grams that it holds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PartRows:
     """The rows of one part that stand for decision: arrivals [first, first + len(rows))."""
 
@@ -39,6 +51,8 @@ class PartRows:
     """Rows with a text that are `unchanged`, and the document each equals."""
     unchanged_ids: dict[int, bytes]
     """Their own ids."""
+    contaminated: dict[int, Contaminated]
+    """Rows that hold too much of an evaluation item; none of them is `unchanged`."""
 
     @property
     def arrivals(self) -> slice:
@@ -69,6 +83,7 @@ def gather_arrivals(
     unchanged: Mapping[tuple[str, str], dict[int, bytes]],
     spec: SignatureSpec | None,
     folder: Path,
+    max_item_share: float | None = None,
 ) -> ArrivedGeneration:
     """Read the signatures of a generation.
 
@@ -81,6 +96,7 @@ def gather_arrivals(
         unchanged: by (source, part), rows that need no decision.
         spec: how signatures were made; None without MinHash.
         folder: a workspace that outlives the result.
+        max_item_share: documents that hold so much of an evaluation item do not arrive.
     """
     spool = folder / "shingles"
     gathered: list[PartRows] = []
@@ -91,7 +107,7 @@ def gather_arrivals(
         for clean, signature in parts:
             whole = root.read_table(signature.objects["data"])
             same = unchanged.get((clean.source, clean.part), {})
-            part, table = _split(clean, whole, same, count)
+            part, table = _split(clean, whole, same, count, max_item_share)
             count += table.num_rows
             gathered.append(part)
             hashes.append(binary_rows(table["exact_hash"]))
@@ -127,21 +143,43 @@ def _spool(table: pa.Table, file: BinaryIO) -> np.ndarray:
 
 
 def _split(
-    clean: PartEntry, table: pa.Table, same: dict[int, bytes], first: int
+    clean: PartEntry,
+    table: pa.Table,
+    same: dict[int, bytes],
+    first: int,
+    max_item_share: float | None,
 ) -> tuple[PartRows, pa.Table]:
-    """Take the unchanged rows out of a part's signatures."""
+    """Take the rows out of a part's signatures that need no decision."""
     rows = np.asarray(table["row"].combine_chunks(), np.int64)
     is_same = np.isin(rows, np.fromiter(same, np.int64, len(same)))
     ids = binary_rows(table["doc_id"])
     positions = np.flatnonzero(is_same).tolist()
+    held = _held_items(table, max_item_share) & ~is_same
+    apart = is_same | held
     part = PartRows(
         clean=clean,
         first=first,
-        rows=rows[~is_same],
+        rows=rows[~apart],
         unchanged={int(rows[at]): same[int(rows[at])] for at in positions},
         unchanged_ids={int(rows[at]): ids[at].tobytes() for at in positions},
+        contaminated={
+            int(rows[at]): Contaminated(
+                doc_id=ids[at].tobytes(),
+                item=table["item"][at].as_py(),
+                share=table["item_share"][at].as_py(),
+            )
+            for at in np.flatnonzero(held).tolist()
+        },
     )
-    return part, table.filter(pa.array(~is_same)) if positions else table
+    return part, table.filter(pa.array(~apart)) if apart.any() else table
+
+
+def _held_items(table: pa.Table, max_item_share: float | None) -> np.ndarray:
+    if max_item_share is None:
+        return np.zeros(table.num_rows, bool)
+    shares = np.asarray(pc.fill_null(table["item_share"], 0.0))
+    found: np.ndarray = shares >= max_item_share
+    return found
 
 
 def spool_sets(sets: ShingleSets, wanted: np.ndarray, path: Path) -> ShingleSets:

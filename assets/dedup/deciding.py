@@ -33,6 +33,7 @@ def _not_neutral(dedup: DedupSettings) -> dict[str, Any]:
         ("similarity", "jaccard" if minhash is None else minhash.similarity, "jaccard"),
         ("policy", dedup.policy, "priority"),
         ("url", dedup.url, False),
+        ("max_item_share", dedup.decontaminate and dedup.decontaminate.threshold, None),
         ("lines", dedup.lines and dataclasses.asdict(dedup.lines), None),
         ("paragraphs", dedup.paragraphs and dataclasses.asdict(dedup.paragraphs), None),
     ]

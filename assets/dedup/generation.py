@@ -6,7 +6,7 @@ its run of kept documents, and the table of documents it withdrew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 from assets.dedup.arrivals import ArrivedGeneration, PartRows, spool_sets
 from assets.dedup.cuts import RULES as CUT_RULES, Cuts
 from assets.dedup.decide import EMPTY, EXACT, KEPT, NEAR, URL, Decisions
+from assets.dedup.decontaminate import CONTAMINATED
 from assets.dedup.hash_runs import write_hashes
 from assets.dedup.minhash import SignatureSpec
 from assets.dedup.replace import UNCHANGED, WITHDRAWN
@@ -54,6 +55,9 @@ class DecidedGeneration:
     """Source of each arrival's survivor."""
     cuts: Cuts | None = None
     """What is cut out of the texts; null if nothing was looked for."""
+    items: pa.Table | None = None
+    """Evaluation items by number, as `decontaminate.ITEMS`."""
+    max_item_share: float | None = None
 
 
 def survivor_ids(decisions: Decisions, before: KeptRuns, arrived: ArrivedGeneration) -> np.ndarray:
@@ -230,6 +234,7 @@ def _publish_part(
             "too_short_for_minhash": too_short,
             "caught": caught(decided.decisions.rule[part.arrivals], sets.sizes[part.arrivals] > 0),
             "survivors": count_sources(filter(None, decided.survivor_sources[part.arrivals])),
+            "contaminated": _sets_held(decided, part),
         },
     )
 
@@ -282,9 +287,10 @@ def part_ledger(decided: DecidedGeneration, part: PartRows, threshold: float | N
         ],
         schema=LEDGER,
     )
-    if not part.unchanged:
+    apart = [*_unchanged_rows(part), *_contaminated_rows(decided, part)]
+    if not apart:
         return decided_rows
-    both = pa.concat_tables([decided_rows, _unchanged_rows(part)]).combine_chunks()
+    both = pa.concat_tables([decided_rows, pa.Table.from_pylist(apart, LEDGER)]).combine_chunks()
     return both.take(pa.array(np.argsort(both["row"].to_numpy(), kind="stable")))
 
 
@@ -292,24 +298,44 @@ def _words(values: list[Any], which: np.ndarray, kind: pa.DataType | None = None
     return pa.array(values, pa.string() if kind is None else kind).take(pa.array(which))
 
 
-def _unchanged_rows(part: PartRows) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            {
-                "doc_id": part.unchanged_ids[row],
-                "source": part.clean.source,
-                "part": part.clean.part,
-                "row": row,
-                "decision": "dropped",
-                "rule": UNCHANGED,
-                "value": 1.0,
-                "survivor_id": survivor,
-                "similarity": 1.0,
-            }
-            for row, survivor in part.unchanged.items()
-        ],
-        LEDGER,
-    )
+def _unchanged_rows(part: PartRows) -> Iterator[dict[str, Any]]:
+    for row, survivor in part.unchanged.items():
+        yield {
+            "doc_id": part.unchanged_ids[row],
+            "source": part.clean.source,
+            "part": part.clean.part,
+            "row": row,
+            "decision": "dropped",
+            "rule": UNCHANGED,
+            "value": 1.0,
+            "survivor_id": survivor,
+            "similarity": 1.0,
+        }
+
+
+def _contaminated_rows(decided: DecidedGeneration, part: PartRows) -> Iterator[dict[str, Any]]:
+    for row, found in part.contaminated.items():
+        assert decided.items is not None
+        item = decided.items.slice(found.item, 1).to_pylist()[0]
+        yield {
+            "doc_id": found.doc_id,
+            "source": part.clean.source,
+            "part": part.clean.part,
+            "row": row,
+            "decision": "dropped",
+            "rule": CONTAMINATED,
+            "value": found.share,
+            "threshold": decided.max_item_share,
+            "detail": detail(set=item["set_name"], item=item["item_id"]),
+        }
+
+
+def _sets_held(decided: DecidedGeneration, part: PartRows) -> dict[str, int]:
+    """Return how many documents of a part are dropped for each evaluation set."""
+    if decided.items is None:
+        return {}
+    held = [found.item for found in part.contaminated.values()]
+    return count_sources(decided.items["set_name"].take(pa.array(held, pa.int64())).to_pylist())
 
 
 def withdrawn_ordinals(tables: Mapping[int, pa.Table]) -> dict[int, np.ndarray]:

@@ -72,6 +72,7 @@ def stage_facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
     facts["removed_share"] = _removed_share(parts)
     facts["removed_by_source_pair"] = pair_table(parts)
     facts["caught_by"] = caught_table(parts)
+    facts["contaminated_by_set"] = set_table(parts)
     facts["cluster_sizes"] = cluster_table(generations)
     if dedup.minhash is not None:
         minhash = dedup.minhash
@@ -138,6 +139,19 @@ def caught_table(parts: Sequence[PartEntry]) -> Table:
             for name, count in found.items()
         )
     )
+
+
+def set_table(parts: Sequence[PartEntry]) -> Table:
+    """Return how many documents of each source were dropped for each evaluation set."""
+    rows: list[Record] = []
+    for source in sorted({entry.source for entry in parts}):
+        own = [entry for entry in parts if entry.source == source]
+        texts = sum(entry.statistics["in"] for entry in own)
+        rows += [
+            {"set": name, "source": source, "documents": count, "share": round(count / texts, 6)}
+            for name, count in sorted(_summed(own, "contaminated").items())
+        ]
+    return Table(rows=tuple(rows))
 
 
 def cluster_table(generations: Sequence[PartEntry]) -> Table:

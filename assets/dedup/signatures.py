@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.canonical import fingerprint
+from assets.dedup.decontaminate import ContaminationIndex, PublishedIndex, load_index
 from assets.dedup.exact import HASH_BYTES, NORMALISATION, exact_hashes
 from assets.dedup.minhash import SignatureSpec, signatures
 from assets.dedup.shingles import Characters, ShingleSets, are_unspaced, shingle_sets
@@ -50,6 +51,8 @@ class SignatureTask:
     spec: SignatureSpec | None
     fingerprint: str
     clean: tuple[PartEntry, ...]
+    index: PublishedIndex | None = None
+    """The evaluation items to look for."""
 
 
 def signature_spec(dedup: DedupSettings) -> SignatureSpec | None:
@@ -69,7 +72,10 @@ def signature_spec(dedup: DedupSettings) -> SignatureSpec | None:
 
 
 def signature_tasks(
-    root_url: str, dedup: DedupSettings, clean: Iterable[PartEntry]
+    root_url: str,
+    dedup: DedupSettings,
+    clean: Iterable[PartEntry],
+    index: PublishedIndex | None = None,
 ) -> list[StageTask[SignatureTask]]:
     """Return one task for each clean task among the entries."""
     groups: dict[tuple[str, str], list[PartEntry]] = {}
@@ -78,12 +84,13 @@ def signature_tasks(
     spec = signature_spec(dedup)
     tasks = []
     for (source, task), entries in sorted(groups.items()):
-        hashed = signature_fingerprint(entries[0], spec)
+        hashed = signature_fingerprint(entries[0], spec, index)
         payload = SignatureTask(
             root_url=root_url,
             spec=spec,
             fingerprint=hashed,
             clean=tuple(sorted(entries, key=lambda entry: entry.part)),
+            index=index,
         )
         tasks.append(
             StageTask(
@@ -97,7 +104,9 @@ def signature_tasks(
     return tasks
 
 
-def signature_fingerprint(clean: PartEntry, spec: SignatureSpec | None) -> str:
+def signature_fingerprint(
+    clean: PartEntry, spec: SignatureSpec | None, index: PublishedIndex | None
+) -> str:
     """Return the fingerprint of the signatures of a clean task.
 
     How many bands there are does not enter: band keys are made from signatures when they are used.
@@ -109,11 +118,16 @@ def signature_fingerprint(clean: PartEntry, spec: SignatureSpec | None) -> str:
         normalisation=NORMALISATION,
         spec=None if spec is None else spec.metadata,
         unicode=unicodedata.unidata_version,
+        **({} if index is None else {"evaluation_sets": index.sha256}),
     )
 
 
-def signature_schema(spec: SignatureSpec | None) -> pa.Schema:
-    """Return the columns of `signatures/`; without MinHash there are no shingles."""
+def signature_schema(spec: SignatureSpec | None, *, with_items: bool = False) -> pa.Schema:
+    """Return the columns of `signatures/`.
+
+    Without MinHash there are no shingles. `with_items`: the evaluation item that a text holds most
+    of, its number in the index, and the share of its n-grams; null where it holds none.
+    """
     fields = [
         pa.field("row", pa.int64(), nullable=False),
         pa.field("doc_id", pa.binary(DOC_ID_BYTES), nullable=False),
@@ -128,15 +142,20 @@ def signature_schema(spec: SignatureSpec | None) -> pa.Schema:
         # Little-endian uint32, `num_perm` of them; null where a text is too short for shingles.
         fields.append(pa.field("signature", pa.binary(4 * spec.num_perm)))
         metadata |= spec.metadata
+    if with_items:
+        fields += [pa.field("item", pa.int32()), pa.field("item_share", pa.float64())]
     return pa.schema(fields, metadata=metadata)
 
 
-def signature_batch(batch: pa.RecordBatch, spec: SignatureSpec | None) -> pa.RecordBatch:
+def signature_batch(
+    batch: pa.RecordBatch, spec: SignatureSpec | None, index: ContaminationIndex | None = None
+) -> pa.RecordBatch:
     """Return the signatures of the rows of a clean batch that have a text.
 
     Args:
         batch: the columns doc_id, row, text and language.
         spec: how to make them.
+        index: evaluation items to look for.
     """
     rows = batch.filter(pc.is_valid(batch["text"]))
     texts = rows["text"]
@@ -156,7 +175,10 @@ def signature_batch(batch: pa.RecordBatch, spec: SignatureSpec | None) -> pa.Rec
         found = np.ascontiguousarray(signatures(sets, spec)).view(np.uint8)
         columns.append(pa.LargeListArray.from_arrays(pa.array(sets.offsets), pa.array(sets.values)))
         columns.append(fixed_binary(found, is_null=sets.sizes == 0))
-    schema = signature_schema(spec)
+    if index is not None:
+        items, shares = index.best(texts)
+        columns += [pa.array(items, mask=items < 0), pa.array(shares, mask=items < 0)]
+    schema = signature_schema(spec, with_items=index is not None)
     arrays = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -215,16 +237,22 @@ def signature_task(payload: SignatureTask) -> list[PartEntry]:
         RootError: a part cannot be written.
     """
     root = Root(payload.root_url)
-    return [_signature_part(root, payload, entry) for entry in payload.clean]
+    index = None
+    if payload.index is not None:
+        index = load_index(payload.root_url, tuple(sorted(payload.index.objects.items())))
+    return [_signature_part(root, payload, index, entry) for entry in payload.clean]
 
 
-def _signature_part(root: Root, payload: SignatureTask, clean: PartEntry) -> PartEntry:
+def _signature_part(
+    root: Root, payload: SignatureTask, index: ContaminationIndex | None, clean: PartEntry
+) -> PartEntry:
     name = f"{STAGE}/{clean.source}/{clean.part}-{payload.fingerprint[:16]}.parquet"
     statistics: dict[str, Any] = {"documents": 0, "shingles": 0, "too_short_for_minhash": 0}
     with root.workspace() as folder:
-        with ParquetFile(folder / "data", signature_schema(payload.spec)) as file:
+        schema = signature_schema(payload.spec, with_items=index is not None)
+        with ParquetFile(folder / "data", schema) as file:
             for batch in root.read_batches(clean.objects["data"], _COLUMNS):
-                made = signature_batch(batch, payload.spec)
+                made = signature_batch(batch, payload.spec, index)
                 file.write(made)
                 statistics = add_statistics(statistics, _statistics(made))
         if statistics["documents"] != clean.statistics["kept"] + clean.statistics["modified"]:

@@ -26,6 +26,7 @@ from assets.dedup.arrivals import gather_arrivals, in_survivor_order
 from assets.dedup.cuts import find_cuts
 from assets.dedup.decide import Decisions, decide
 from assets.dedup.deciding import deciding_settings, warn_of_low_recall
+from assets.dedup.decontaminate import PublishedIndex, prepare_index
 from assets.dedup.edits import apply_edits, shift_spans
 from assets.dedup.generation import (
     STAGE,
@@ -48,13 +49,14 @@ from assets.dedup.signatures import (
 )
 from assets.dedup.survivor_order import decision_order, reordered, restored
 from assets.document import SPANS
-from assets.errors import IntegrityError
+from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest, PartEntry, commit
 from assets.root import Root
 from assets.settings.schema import Settings
 from assets.sources.landing_log import Generation, LandingLog
 from assets.sources.tasks import expected_tasks
 from assets.stage import StageReport, materialize_tasks
+from olmo_loader.dataset_file import DATASET_FILE
 
 CODE_VERSION = 2
 """Raised by hand when the same signatures would be decided otherwise."""
@@ -88,9 +90,10 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
     warn_of_low_recall(settings.dedup)
     clean = Manifest.load(root, "clean")
     complete, waiting = _complete_generations(log, clean)
-    tasks = signature_tasks(
-        root.url, settings.dedup, [entry for entries in complete.values() for entry in entries]
-    )
+    index = prepare_index(root, settings)
+    _check_sets_unchanged(root, index)
+    everything = [entry for entries in complete.values() for entry in entries]
+    tasks = signature_tasks(root.url, settings.dedup, everything, index)
     made = materialize_tasks(
         root, SIGNATURES, tasks, signature_task, processes=settings.engine.processes
     )
@@ -101,7 +104,7 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
     for position, item in enumerate(ready):
         if _is_whole(root, manifest, item):
             continue
-        entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1])
+        entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1], index)
         commit(root, STAGE, entries)
         manifest = Manifest.load(root, STAGE)
         num_done += len(item.parts)
@@ -174,6 +177,23 @@ def _edited(batch: pa.RecordBatch, edits: list[list[dict[str, Any]]]) -> pa.Reco
 def withdrawn_documents(root: Root) -> dict[int, pa.Table]:
     """Return, by generation, the documents its changed files withdrew, as `replace.WITHDRAWN`."""
     return _withdrawn_tables(root, Manifest.load(root, STAGE))
+
+
+def _check_sets_unchanged(root: Root, index: PublishedIndex | None) -> None:
+    """Refuse evaluation items that changed after something was published with the old ones.
+
+    Raises:
+        PinnedRootError: the files of a set are others than before.
+    """
+    if index is None or root.storage.size(f"dataset/{DATASET_FILE}") is None:
+        return
+    for entry in Manifest.load(root, STAGE).entries():
+        if entry.statistics.get("evaluation_sets", index.sha256) != index.sha256:
+            raise PinnedRootError(
+                f"{root.url} has published documents that were compared with other evaluation "
+                "items: the files of dedup.decontaminate.sets have changed; set them back, or make "
+                "another data set beside this one: olmo-data run --config CONFIG --root NEW_ROOT"
+            )
 
 
 def _complete_generations(
@@ -255,13 +275,17 @@ def _decide_generation(
     clean: Manifest,
     manifest: Manifest,
     ready: Sequence[_Ready],
+    index: PublishedIndex | None,
 ) -> list[PartEntry]:
     """Decide and publish the last of `ready`, all before it being committed."""
     item, dedup, spec = ready[-1], settings.dedup, signature_spec(settings.dedup)
     before, replaced = _state_before(root, clean, manifest, ready)
     minhash = dedup.minhash
     with root.workspace() as folder:
-        arrived = gather_arrivals(root, item.parts, replaced.unchanged, spec, folder)
+        max_item_share = None if dedup.decontaminate is None else dedup.decontaminate.threshold
+        arrived = gather_arrivals(
+            root, item.parts, replaced.unchanged, spec, folder, max_item_share
+        )
         order, urls = decision_order(root, dedup, item.parts, arrived)
         decisions = decide(
             reordered(arrived.arrivals, order, urls, folder),
@@ -283,6 +307,8 @@ def _decide_generation(
             survivor_ids=survivor_ids(decisions, before, arrived),
             survivor_sources=survivor_sources(decisions, before, arrived),
             cuts=cuts,
+            items=None if index is None else root.read_table(index.objects["table"]),
+            max_item_share=max_item_share,
         )
         if minhash is not None:
             check_losses(decided, minhash.max_source_loss)
@@ -292,7 +318,7 @@ def _decide_generation(
             replaced.withdrawn,
             threshold=None if minhash is None else minhash.threshold,
             spec=spec,
-            facts=_generation_facts(item, decisions, replaced),
+            facts=_generation_facts(item, decisions, replaced, index),
             folder=folder,
         )
 
@@ -314,8 +340,11 @@ def _state_before(
     return KeptRuns(tuple(runs.values())), replaced
 
 
-def _generation_facts(item: _Ready, decisions: Decisions, replaced: Replaced) -> dict[str, Any]:
-    return {
+def _generation_facts(
+    item: _Ready, decisions: Decisions, replaced: Replaced, index: PublishedIndex | None
+) -> dict[str, Any]:
+    sets = {} if index is None else {"evaluation_sets": index.sha256}
+    return sets | {
         "priorities": item.priorities,
         "compared": decisions.compared,
         "similar": decisions.similar,

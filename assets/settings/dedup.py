@@ -195,5 +195,4 @@ class DedupSettings:
     """Documents that count as kept before everything else, without being part of the data set."""
 
     def __post_init__(self) -> None:
-        refuse_later("decontaminate", self.decontaminate)
         refuse_later("against", self.against, accepted=())

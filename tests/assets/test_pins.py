@@ -10,7 +10,7 @@ from assets.errors import ConfigurationError, IntegrityError, PinnedRootError
 from assets.manifest import PartEntry, commit
 from assets.pins import changed_pins, check_pins, pinned_settings, pins_to_publish
 from assets.root import Root
-from assets.settings.dedup import DedupSettings, MinHashSettings
+from assets.settings.dedup import DedupSettings, MinHashSettings, RepeatedLinesSettings
 from assets.settings.schema import (
     CleaningSettings,
     EngineSettings,
@@ -82,6 +82,11 @@ def test_a_setting_that_decides_a_byte_is_pinned(changes: dict[str, Any], keys: 
 def test_what_decides_no_byte_is_free(changes: dict[str, Any]) -> None:
     held = published_with(settings())
     assert changed_pins(held, pinned_settings(settings(**changes))) == {}
+
+
+def test_what_was_on_and_is_off_is_a_change() -> None:
+    held = published_with(settings(dedup=DedupSettings(lines=RepeatedLinesSettings())))
+    assert list(changed_pins(held, pinned_settings(settings()))) == ["dedup.lines"]
 
 
 def test_a_source_that_has_not_landed_is_free() -> None:

@@ -1,0 +1,191 @@
+"""Decontamination: the kernel agrees with sets of n-grams; who holds an item is dropped, named."""
+
+import gzip
+import json
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+
+from assets.dedup.decontaminate import build_index
+from assets.dedup.report import stage_facts
+from assets.dedup.shingles import words
+from assets.errors import ConfigurationError, LandingError, PinnedRootError
+from assets.manifest import Manifest
+from assets.settings.dedup import DecontaminationSettings, TextSetSettings
+from assets.stage import check_accounting
+from tests.assets.dedup.small_corpus import SmallCorpus, article
+
+NOTHING = np.empty(0, np.uint64)
+ANY = (TextSetSettings(name="any", paths=("x",)),)
+
+
+def ngrams(text, size):
+    found = words(text)
+    return {tuple(found[at : at + size]) for at in range(len(found) - size + 1)}
+
+
+def best_by_sets(item_texts, text, wanted):
+    """Return (item, share) by the definition."""
+    best, most = -1, 0.0
+    for number, item in enumerate(item_texts):
+        count = len(words(item))
+        if count < wanted.min_words:
+            continue
+        size = min(count, wanted.ngram)
+        share = len(ngrams(item, size) & ngrams(text, size)) / len(ngrams(item, size))
+        if share > most:
+            best, most = number, share
+    return best, most
+
+
+SMALL_TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d,", "E"]), max_size=14).map(" ".join)
+
+
+@settings(deadline=None)  # the first call compiles
+@given(st.lists(SMALL_TEXTS, min_size=1, max_size=5), st.lists(SMALL_TEXTS, max_size=5), st.data())
+def test_the_kernel_agrees_with_sets(items, texts, data):
+    ngram = data.draw(st.integers(2, 6))
+    wanted = DecontaminationSettings(sets=ANY, ngram=ngram, min_words=data.draw(st.integers(1, 2)))
+    items = [*items, "a b c d e f"]
+    found, shares = build_index(items, wanted, NOTHING).best(pa.array(texts, pa.large_string()))
+    for text, item, share in zip(texts, found.tolist(), shares.tolist(), strict=True):
+        assert (item, share) == best_by_sets(items, text, wanted)
+
+
+def write_sets(corpus):
+    """Write two evaluation sets; return what the configuration says of them."""
+    folder = Path(corpus.folder) / "evaluation"
+    folder.mkdir(parents=True)
+    long = {"id": "q1", "question": article(50, 40), "choices": [article(51, 20), "yes"]}
+    lines = [long, {"id": 2, "question": "what is the capital of atlantis"}, {"question": "why"}]
+    (folder / "quiz.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+    table = pa.table({"text": [article(60, 100), article(61, 100)], "id": ["p0", None]})
+    pq.write_table(table, folder / "tasks.parquet")
+    return (
+        TextSetSettings(name="quiz", paths=("evaluation/*.jsonl",), fields=("question", "choices")),
+        TextSetSettings(name="tasks", paths=("evaluation/*.parquet",)),
+    )
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    corpus = SmallCorpus(str(tmp_path))
+    corpus.dedup["decontaminate"] = DecontaminationSettings(sets=write_sets(corpus))
+    return corpus
+
+
+def test_who_holds_an_item_is_dropped_and_the_ledger_says_which(corpus):
+    half = " ".join(article(60, 100).split()[:40])
+    texts = [
+        f"{article(1)} {article(50, 40)} {article(51, 20)} yes {article(2)}",
+        f"{article(3)}. What is the capital of  Atlantis? {article(4)}",
+        f"{article(5)} what is the capital of Spain",
+        f"{article(6)} {half}",
+        f"{article(61, 100)} {article(7)}",
+        "why",
+    ]
+    corpus.land({"wiki/a": texts})
+    report = corpus.run()
+    check_accounting(report)
+    assert corpus.kept() == [texts[2], texts[3], texts[5]]
+    lost = [row for row in corpus.ledger().to_pylist() if row["decision"] == "dropped"]
+    assert [(row["rule"], row["threshold"], row["survivor_id"]) for row in lost] == [
+        ("contaminated", 0.5, None)
+    ] * 3
+    assert [row["value"] for row in lost] == [1.0, 1.0, 1.0]
+    assert [json.loads(row["detail"]) for row in lost] == [
+        {"item": "q1", "set": "quiz"},
+        {"item": "2", "set": "quiz"},
+        {"item": "tasks.parquet:1", "set": "tasks"},
+    ]
+    facts = stage_facts(corpus.settings.dedup, Manifest.load(corpus.root, "unique"))
+    assert {row["set"]: row["documents"] for row in facts["contaminated_by_set"].rows} == {
+        "quiz": 2,
+        "tasks": 1,
+    }
+
+
+def test_a_contaminated_document_is_nobodys_survivor(corpus):
+    held = f"{article(60, 100)} {article(8)}"
+    corpus.land({"wiki/a": [held]})
+    corpus.run()
+    corpus.land({"wiki/b": [article(8), held]})
+    corpus.run()
+    assert corpus.kept() == [article(8)]
+
+
+def test_common_ngrams_count_for_nothing(corpus):
+    (Path(corpus.folder) / "common.txt").write_text(
+        "\n".join(" ".join(article(60, 100).split()[at : at + 13]) for at in range(88))
+    )
+    wanted = corpus.dedup["decontaminate"]
+    corpus.dedup["decontaminate"] = DecontaminationSettings(
+        sets=wanted.sets, common_ngrams="common.txt"
+    )
+    corpus.land({"wiki/a": [article(60, 100)]})
+    corpus.run()
+    assert len(corpus.kept()) == 1
+
+
+def test_other_items_are_other_signatures(corpus):
+    corpus.land({"wiki/a": [article(1)]})
+    corpus.run()
+    path = Path(corpus.folder) / "evaluation" / "more.jsonl"
+    path.write_text(json.dumps({"question": article(1)}))
+    corpus.run()
+    assert corpus.kept() == []
+
+
+def test_items_may_not_change_under_a_published_data_set(corpus):
+    corpus.land({"wiki/a": [article(1)]})
+    corpus.run()
+    corpus.root.publish_bytes("dataset/dataset.json", b"{}")
+    corpus.run()
+    path = Path(corpus.folder) / "evaluation" / "quiz.jsonl"
+    path.write_text(path.read_text().replace("atlantis", "utopia"))
+    with pytest.raises(PinnedRootError, match="other evaluation items"):
+        corpus.run()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "message"),
+    [
+        ("x.jsonl", b'{"body": "x"}\n{}\n', ConfigurationError, "0 of 2 records"),
+        ("x.jsonl", b'{"text": \n', ConfigurationError, "cannot be read"),
+        (
+            "x.jsonl.gz",
+            gzip.compress(b'{"text": "a b c d e f"}')[:-9],
+            ConfigurationError,
+            "cannot",
+        ),
+        ("x.parquet", b"PAR1", ConfigurationError, "cannot be read"),
+        ("x.txt", b"text", ConfigurationError, "neither"),
+        ("x.jsonl", b'{"text": "two words"}', ConfigurationError, "none of 1 items has 5 words"),
+        (None, b"", ConfigurationError, "no file matches"),
+    ],
+)
+def test_sets_that_cannot_be_used_are_refused(tmp_path, name, data, error, message):
+    corpus = SmallCorpus(str(tmp_path))
+    (tmp_path / "sets").mkdir()
+    if name is not None:
+        (tmp_path / "sets" / name).write_bytes(data)
+    sets = (TextSetSettings(name="bad", paths=("sets/*",)),)
+    corpus.dedup["decontaminate"] = DecontaminationSettings(sets=sets)
+    corpus.land({"wiki/a": [article(1)]})
+    with pytest.raises(error, match=message):
+        corpus.run()
+
+
+def test_a_set_outside_the_allowed_folders_is_refused(tmp_path):
+    corpus = SmallCorpus(str(tmp_path / "root"))
+    (tmp_path / "secret.jsonl").write_text('{"text": "x"}')
+    sets = (TextSetSettings(name="bad", paths=("../secret.jsonl",)),)
+    corpus.dedup["decontaminate"] = DecontaminationSettings(sets=sets)
+    corpus.land({"wiki/a": [article(1)]})
+    with pytest.raises(LandingError, match="outside the folders"):
+        corpus.run()
