@@ -64,12 +64,18 @@ class BatchReader:
 
     def keep(self, read: Instances) -> NDArray[np.bool_]:
         """Return ``instance_mask``, from the plan's bits if they are of the same filter."""
-        config, bits = self.instance_filter_config, self.reader.filter_bits
-        if config is None:
+        if self.instance_filter_config is None:
             raise ConfigurationError("there is no filter to keep anything by")
-        if bits is not None and bits.config == config:
-            return bits.keep(read.index)
-        return ~find_repetitive(read.raw, config)
+        if self.has_verdicts:
+            assert self.reader.filter_bits is not None
+            return self.reader.filter_bits.keep(read.index)
+        return ~find_repetitive(read.raw, self.instance_filter_config)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """True when the plan has the verdicts of this very filter."""
+        bits = self.reader.filter_bits
+        return bits is not None and bits.config == self.instance_filter_config
 
     def lengths(self, read: Instances) -> DocumentLengths:
         """Return the document lengths of some instances."""

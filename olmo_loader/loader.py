@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from olmo_loader import distributed
+from olmo_loader.batch_ahead import Ahead
 from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import BatchShapeError, ConfigurationError
 from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.order_file import guard_work_dir
+from olmo_loader.reading_ahead import AheadLimits
 from olmo_loader.run_folder import DEFAULT_RUN
 from olmo_loader.run_records import Records
 from olmo_loader.train_loader import Shape, TrainLoader
@@ -51,7 +53,10 @@ def build_train_dataloader(
     label_mask_paths: Sequence[str | Path] | None = None,
     instance_filter_config: InstanceFilterConfig | None = None,
     num_threads: int = DEFAULT_THREADS,
+    num_workers: int | str = 0,
     prefetch_batches: int = DEFAULT_PREFETCH,
+    prefetch_bytes: int = AheadLimits.max_bytes,
+    timeout_s: float = AheadLimits.timeout_s,
     reading: ReadingOptions | None = None,
     work_dir: str | Path | None = None,
     save_overwrite: bool | None = None,
@@ -86,7 +91,11 @@ def build_train_dataloader(
         label_mask_paths: of plain files, one byte per token.
         instance_filter_config: batches get ``instance_mask``.
         num_threads: threads that read ahead; 0 reads when a batch is asked for.
+        num_workers: processes that read instead of threads; ``auto`` takes some where a filter is
+            computed live. Spawned: guard the main module with ``if __name__ == "__main__"``.
         prefetch_batches: batches ready or in work ahead of the trainer.
+        prefetch_bytes: most bytes in them; one batch is always read.
+        timeout_s: how long one batch may take before its thread or process counts as hung.
         reading: when checksums are checked, files kept open, retries and caches of remote reads.
         work_dir: a folder on the host for what a run leaves: later epochs' orders, built once and
             mapped by all processes, states, the audit log. None keeps orders in memory.
@@ -141,8 +150,13 @@ def build_train_dataloader(
         shape,
         plan=plan if state is None or plan is not None else state.get("plan"),
         epoch=epoch,
-        num_threads=num_threads,
-        prefetch_batches=prefetch_batches,
+        ahead=Ahead(
+            num_threads=num_threads,
+            num_workers=num_workers,
+            limits=AheadLimits(
+                batches=prefetch_batches, max_bytes=prefetch_bytes, timeout_s=timeout_s
+            ),
+        ),
         records=Records(
             work_dir=None if work_dir is None else Path(work_dir),
             run=run,

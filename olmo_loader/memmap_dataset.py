@@ -220,6 +220,11 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             )
         return self._batches
 
+    @property
+    def filters_live(self) -> bool:
+        """True when every batch is put through the filter, instead of looking up its verdicts."""
+        return self.instance_filter_config is not None and not self.batches.has_verdicts
+
     def read_batch(self, index: NDArray[np.int64]) -> dict[str, Any]:
         """Return the batch of these instances: what `DataCollator` makes of the items, in one go.
 

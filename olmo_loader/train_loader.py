@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from olmo_loader.batch_ahead import Ahead, Loaded, ReadAhead, read_ahead
 from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import ConfigurationError, PlanExhausted, StateError
 from olmo_loader.global_indices import Order, padded_size
 from olmo_loader.loader_report import LoaderReport, Meter
 from olmo_loader.memmap_dataset import MemMapDataset
-from olmo_loader.prefetch import OrderedPrefetcher
 from olmo_loader.run_folder import explain_changed_files
 from olmo_loader.run_records import Records, RunRecorder
 from olmo_loader.slicing import rank_slice
@@ -67,12 +67,11 @@ class TrainLoader:
         *,
         plan: str | None,
         epoch: int,
-        num_threads: int,
-        prefetch_batches: int,
+        ahead: Ahead,
         records: Records,
     ) -> None:
         self._open_data, self._plan, self._shape = open_data, plan, shape
-        self._num_threads, self._prefetch_batches = num_threads, prefetch_batches
+        self._ahead = ahead
         self._work_dir = records.work_dir
         self._recorder = RunRecorder(records, shape.rank)
         self._meter = Meter()
@@ -223,14 +222,10 @@ class TrainLoader:
         start = self._state
         order = self._epoch_order(start.epoch)
         self._recorder.begin(start, self._data.list_files(), drop_last=self._shape.drop_last)
-        prefetcher: OrderedPrefetcher[tuple[Batch, NDArray[np.int64], int]] = OrderedPrefetcher(
-            partial(self._load, self._data, order, start),
-            self._batches_left(),
-            num_threads=self._num_threads,
-            window=self._prefetch_batches,
-        )
+        prefetcher = self._read_ahead(order, start)
         asked, fill = time.perf_counter(), self._fill(prefetcher)
-        for batch, counts, end in prefetcher:
+        for fields, (counts, end) in prefetcher:
+            batch = Batch(fields)
             self._hand_out(batch, counts, end)
             given = time.perf_counter()
             tokens = batch["input_ids"].numel()
@@ -239,8 +234,16 @@ class TrainLoader:
             asked, fill = time.perf_counter(), self._fill(prefetcher)
             self._meter.step_s += asked - given
 
-    def _fill(self, prefetcher: OrderedPrefetcher[Any]) -> float:
-        return min(prefetcher.num_ready / max(self._prefetch_batches, 1), 1.0)
+    def _read_ahead(self, order: Order, start: LoaderState) -> ReadAhead[Loaded]:
+        return read_ahead(
+            self._data.dataset,
+            partial(self._place, self._data, order, start),
+            self._batches_left(),
+            self._ahead,
+        )
+
+    def _fill(self, prefetcher: ReadAhead[Any]) -> float:
+        return min(prefetcher.num_ready / max(self._ahead.limits.batches, 1), 1.0)
 
     def _begin_next_epoch(self) -> None:
         if self._data.is_one_pass:
@@ -257,17 +260,16 @@ class TrainLoader:
             self._order = (epoch, self._data.order(epoch, self._work_dir))
         return self._order[1]
 
-    def _load(
+    def _place(
         self, data: TrainingData, order: Order, start: LoaderState, number: int
-    ) -> tuple[Batch, NDArray[np.int64], int]:
-        """Read batch ``number`` from ``start``: the batch, tokens per source, end position."""
+    ) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], int]]:
+        """Return the instances of batch ``number`` from ``start``; tokens per source, end."""
         shape = self._shape
         cuts = self._cuts(data, start.total_size, start.instances)
         begin, end = cuts.bounds(number)
         index = cuts.positions(order, begin, end, shape.world_size)
-        batch = Batch(data.dataset.read_batch(rank_slice(index, shape.rank, shape.world_size)))
         counts = data.count_tokens(index[: end - begin])
-        return batch, counts, end
+        return rank_slice(index, shape.rank, shape.world_size), (counts, end)
 
     def _hand_out(self, batch: Batch, counts: NDArray[np.int64], end: int) -> None:
         state = self._state
