@@ -23,7 +23,7 @@ from olmo_loader.published import PublishedDataset, open_published
 from olmo_loader.run_folder import read_state
 from olmo_loader.state import LoaderState
 from olmo_loader.tools.audit import audit_run
-from olmo_loader.tools.decode import open_decoder, printable
+from olmo_loader.tools.decode import Decode, open_decoder, printable
 from olmo_loader.tools.ladder import LadderOptions, Rung, climb, measure_against
 from olmo_loader.tools.step import (
     InstanceReport,
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m olmo_loader", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     inspect = commands.add_parser("inspect", help="what one training step reads")
-    inspect.add_argument("dataset", type=Path, help="folder of a published data set")
+    inspect.add_argument("dataset", help="a published data set: a folder or a url")
     which = inspect.add_mutually_exclusive_group(required=True)
     which.add_argument("--state", type=Path, help="file of a state: the batch it describes")
     which.add_argument("--step", type=int, help="from 0 in its epoch")
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--work-dir", type=Path, help="check the orders in a run's folder")
     verify.add_argument("--quiet", action="store_true", help="no progress on stderr")
     stats = commands.add_parser("stats", help="what the data set holds, per source")
-    stats.add_argument("dataset", type=Path)
+    stats.add_argument("dataset")
     stats.add_argument("--plan")
     _add_bench(commands)
     return parser
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_bench(commands: Any) -> None:
     bench = commands.add_parser("bench", help="how fast it can be read here, and what takes time")
-    bench.add_argument("dataset", type=Path)
+    bench.add_argument("dataset")
     bench.add_argument("--plan")
     bench.add_argument("--batch-size", type=int, default=8, help="instances")
     bench.add_argument("--seconds", type=float, default=1.0, help="of each rung")
@@ -143,24 +143,26 @@ def run_inspect(options: argparse.Namespace) -> int:
     )
     decode = open_decoder(data) if options.text else None
     for report in reports:
-        _write_instance(report)
         chosen = step.index[[report.position - step.begin]]
-        ids = data.reader.read(chosen).ids[0] if decode else None
-        for document in report.documents:
-            mark = " (continued)" if document.continued else ""
-            _write(f"    {document.doc_id}  {document.start}..{document.end}{mark}")
-            if decode is not None and ids is not None:
-                inside = ids[document.start - report.start : document.end - report.start]
-                _write(f"        {printable(decode(inside.tolist()))}")
+        _write_instance(report, decode, data.reader.read(chosen).ids[0] if decode else None)
     return 0
 
 
-def _write_instance(report: InstanceReport) -> None:
-    masked = f", {report.masked} tokens masked" if report.masked else ""
-    _write(
-        f"position {report.position}  instance {report.index}  rank {report.rank}  "
-        f"{report.source}  {report.shard} tokens {report.start}..{report.end}{masked}"
-    )
+def _write_instance(report: InstanceReport, decode: Decode | None, ids: Any) -> None:
+    head = f"position {report.position}  instance {report.index}  rank {report.rank}"
+    for number, piece in enumerate(report.pieces):
+        masked = f", {piece.masked} tokens masked" if piece.masked else ""
+        _write(
+            f"{head if number == 0 else '  and'}  {piece.source}  {piece.shard} "
+            f"tokens {piece.start}..{piece.end}{masked}"
+        )
+        for document in piece.documents:
+            mark = " (continued)" if document.continued else ""
+            _write(f"    {document.doc_id}  {document.start}..{document.end}{mark}")
+            if decode is not None:
+                first = piece.place + document.start - piece.start
+                inside = ids[first : first + document.end - document.start]
+                _write(f"        {printable(decode(inside.tolist()))}")
 
 
 def run_verify(options: argparse.Namespace) -> int:

@@ -139,7 +139,8 @@ def open_plan(
         if value is not None and value != decided[name]:
             hint = ""
             if name == "sequence_length":
-                hint = f"; {sequence_length_hint(value, str(Path(folder).parent))}"
+                root = str(folder).rstrip("/").rpartition("/")[0] or "."
+                hint = f"; {sequence_length_hint(value, root)}"
             raise ConfigurationError(
                 f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}{hint}"
             )

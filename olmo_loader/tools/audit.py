@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from olmo_loader.audit_log import Attempt, AuditLine, Reading, classify, read_attempts
+from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import LoaderError
-from olmo_loader.global_indices import Order, order_at
+from olmo_loader.global_indices import Order
 from olmo_loader.plan import Plan, read_plan
 from olmo_loader.slicing import rank_slice
 
@@ -99,9 +100,15 @@ class _Expected:
         key = (plan.plan_id, line.epoch)
         if self._order is None or self._order[0] != key:
             self._order = (key, plan.build_order(line.epoch))
-        begin, end, world = line.begin, line.end, header["world_size"]
-        filled = begin + -(-(end - begin) // world) * world
-        index = order_at(self._order[1], begin, filled)
+        cuts = BatchCuts(
+            total=header["total_size"],
+            start=line.begin,
+            batch_size=header["global_batch_size"],
+            drop_last=header["drop_last"],
+            changes=plan.length_changes,
+        )
+        world = header["world_size"]
+        index = cuts.positions(self._order[1], line.begin, line.end, world)
         instances: list[int] = rank_slice(index, header["rank"], world).tolist()
         return instances
 

@@ -11,8 +11,10 @@ from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.published import PublishedDataset
 from olmo_loader.records import sha256_hex
 
+Decode = Callable[[Sequence[int]], str]
 
-def open_decoder(data: PublishedDataset) -> Callable[[Sequence[int]], str]:
+
+def open_decoder(data: PublishedDataset) -> Decode:
     """Return a function from ids to text, with the tokenizer the data set was made with.
 
     Raises:

@@ -69,7 +69,7 @@ class LadderOptions:
             raise ConfigurationError(f"no ladder can be climbed with {self}")
 
 
-def climb(folder: Path, plan: str | None, options: LadderOptions) -> Iterator[Rung]:
+def climb(folder: str | Path, plan: str | None, options: LadderOptions) -> Iterator[Rung]:
     """Yield the rungs one by one, each measured for ``options.seconds``.
 
     Needs torch from the fourth rung on. Reads the data set in its own order, again from the
@@ -100,12 +100,12 @@ def _measure(name: str, work: Iterator[int], options: LadderOptions) -> Rung:
 
 
 def _read_raw(data: PublishedDataset) -> Iterator[int]:
-    buffer = bytearray(_READ_BYTES)
+    ranges, item = data.reader.ranges, data.plan.dtype.itemsize
+    sizes = data.reader.files.num_tokens * item
     while True:
-        for path in data.paths:
-            with Path(path).open("rb", buffering=0) as file:
-                while count := file.readinto(buffer):
-                    yield count // data.plan.dtype.itemsize
+        for path, size in zip(data.paths, sizes.tolist(), strict=True):
+            for begin in range(0, size, _READ_BYTES):
+                yield len(ranges.read(str(path), begin, min(_READ_BYTES, size - begin))) // item
 
 
 def _order(data: PublishedDataset, batch_size: int) -> Iterator[np.ndarray[Any, Any]]:
@@ -127,7 +127,7 @@ def _read_random(data: PublishedDataset, options: LadderOptions, *, masks: bool)
 
 
 def _batches(
-    folder: Path, plan: str | None, options: LadderOptions, *, threads: int
+    folder: str | Path, plan: str | None, options: LadderOptions, *, threads: int
 ) -> Iterator[int]:
     with closing(_loader(folder, plan, options, threads)) as loader:
         while True:
@@ -135,7 +135,7 @@ def _batches(
                 yield batch["input_ids"].numel()
 
 
-def _loader(folder: Path, plan: str | None, options: LadderOptions, threads: int) -> Any:
+def _loader(folder: str | Path, plan: str | None, options: LadderOptions, threads: int) -> Any:
     from olmo_loader.loader import build_train_dataloader  # noqa: PLC0415 - torch, on demand
 
     return build_train_dataloader(
@@ -150,7 +150,7 @@ def _loader(folder: Path, plan: str | None, options: LadderOptions, threads: int
     )
 
 
-def _measure_processes(folder: Path, plan: str | None, options: LadderOptions) -> Rung:
+def _measure_processes(folder: str | Path, plan: str | None, options: LadderOptions) -> Rung:
     """Measure torch's workers; their CPU time is known once they have ended."""
     before = _children_cpu_s()
     rung = _measure(PROCESSES, _worker_batches(folder, plan, options), options)
@@ -158,7 +158,7 @@ def _measure_processes(folder: Path, plan: str | None, options: LadderOptions) -
     return Rung(rung.name, rung.tokens, rung.wall_s, rung.cpu_s + workers)
 
 
-def _worker_batches(folder: Path, plan: str | None, options: LadderOptions) -> Iterator[int]:
+def _worker_batches(folder: str | Path, plan: str | None, options: LadderOptions) -> Iterator[int]:
     from torch.utils.data import DataLoader  # noqa: PLC0415 - torch, on demand
 
     from olmo_loader.collator import DataCollator  # noqa: PLC0415 - likewise
@@ -183,7 +183,7 @@ def _children_cpu_s() -> float:
 
 
 def measure_against(
-    folder: Path, plan: str | None, options: LadderOptions, tokens_per_s: float
+    folder: str | Path, plan: str | None, options: LadderOptions, tokens_per_s: float
 ) -> Any:
     """Return the `LoaderReport` of a trainer that takes ``tokens_per_s``: it sleeps that long."""
     with closing(_loader(folder, plan, options, options.threads)) as loader:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import ConfigurationError, StateError
 from olmo_loader.global_indices import order_at, padded_size
+from olmo_loader.packing import TableReader
 from olmo_loader.published import PublishedDataset
-from olmo_loader.slicing import batch_bounds, count_batches, rank_slice
+from olmo_loader.slicing import rank_slice
 from olmo_loader.state import LoaderState
 
 
@@ -32,14 +34,11 @@ class DocumentSpan:
 
 
 @dataclass(frozen=True)
-class InstanceReport:
-    """One instance of a step."""
+class Piece:
+    """A range of a shard that stands in an instance."""
 
-    position: int
-    """In the order of the epoch."""
-    index: int
-    """Global instance number."""
-    rank: int
+    place: int
+    """Of its first token in the instance."""
     shard: str
     source: str
     start: int
@@ -48,6 +47,19 @@ class InstanceReport:
     documents: tuple[DocumentSpan, ...]
     masked: int
     """Tokens withdrawn or taken down."""
+
+
+@dataclass(frozen=True)
+class InstanceReport:
+    """One instance of a step."""
+
+    position: int
+    """In the order of the epoch."""
+    index: int
+    """Global instance number."""
+    rank: int
+    pieces: tuple[Piece, ...]
+    """One where instances are cut from shards, several where documents are packed."""
 
 
 def step_positions(
@@ -66,14 +78,20 @@ def step_positions(
         ConfigurationError: the epoch has no such step.
     """
     plan = data.plan
-    total = padded_size(plan.num_positions, world_size, drop_last=False)
-    steps = count_batches(total, 0, global_batch_size, drop_last=False)
-    if not 0 <= step < steps:
+    total = padded_size(plan.num_positions, world_size, drop_last=plan.is_one_pass)
+    cuts = BatchCuts(
+        total=total,
+        start=0,
+        batch_size=global_batch_size,
+        drop_last=False,
+        changes=plan.length_changes,
+    )
+    if not 0 <= step < cuts.count:
         raise ConfigurationError(
-            f"plan {plan.plan_id} has {steps} steps of {global_batch_size} instances: "
-            f"0..{steps - 1}, not {step}"
+            f"plan {plan.plan_id} has {cuts.count} steps of {global_batch_size} instances: "
+            f"0..{cuts.count - 1}, not {step}"
         )
-    begin, end = batch_bounds(total, 0, global_batch_size, step)
+    begin, end = cuts.bounds(step)
     return begin, order_at(plan.build_order(epoch), begin, end)
 
 
@@ -95,20 +113,46 @@ def describe_step(
     data: PublishedDataset, begin: int, index: NDArray[np.int64], *, world_size: int = 1
 ) -> Iterator[InstanceReport]:
     """Describe the instances at positions ``begin, begin + 1, ...`` of the order."""
-    files, starts = data.reader.locate(index)
-    for offset, (file, start) in enumerate(zip(files.tolist(), starts.tolist(), strict=True)):
-        record = data.plan.shards[file]
+    spans, counts = _spans(data, index)
+    ends = np.cumsum(counts)
+    for offset, (first, last) in enumerate(
+        zip((ends - counts).tolist(), ends.tolist(), strict=True)
+    ):
         yield InstanceReport(
             position=begin + offset,
             index=int(index[offset]),
             rank=offset % world_size,
+            pieces=tuple(_pieces(data, spans[first:last])),
+        )
+
+
+def _spans(
+    data: PublishedDataset, index: NDArray[np.int64]
+) -> tuple[list[tuple[int, int, int]], NDArray[np.int64]]:
+    """Return (file, start, length) of what stands in the instances, and how many each has."""
+    if isinstance(data.reader, TableReader):
+        spans, counts = data.reader.pieces(index)
+        return [(int(s["shard"]), int(s["start"]), int(s["length"])) for s in spans], counts
+    files, starts = data.reader.locate(index)
+    length = data.plan.sequence_length
+    pairs = zip(files.tolist(), starts.tolist(), strict=True)
+    return [(file, start, length) for file, start in pairs], np.ones(len(index), np.int64)
+
+
+def _pieces(data: PublishedDataset, spans: list[tuple[int, int, int]]) -> Iterator[Piece]:
+    place = 0
+    for file, start, length in spans:
+        record = data.plan.shards[data.plan.uses[file]]
+        yield Piece(
+            place=place,
             shard=record["shard"],
             source=record["source"],
             start=start,
-            end=start + data.plan.sequence_length,
-            documents=_documents(data, file, start),
-            masked=_masked(data, file, start),
+            end=start + length,
+            documents=_documents(data, file, start, length),
+            masked=_masked(data, file, start, length),
         )
+        place += length
 
 
 def of_rank(reports: list[InstanceReport], rank: int, world_size: int) -> list[InstanceReport]:
@@ -117,8 +161,13 @@ def of_rank(reports: list[InstanceReport], rank: int, world_size: int) -> list[I
     return [reports[number] for number in chosen]
 
 
-def _documents(data: PublishedDataset, file: int, start: int) -> tuple[DocumentSpan, ...]:
-    first, bounds = data.reader.documents_at(file, start)
+def _documents(
+    data: PublishedDataset, file: int, start: int, length: int
+) -> tuple[DocumentSpan, ...]:
+    if isinstance(data.reader, TableReader):
+        first, bounds = data.reader.span_documents(file, start, start + length)
+    else:
+        first, bounds = data.reader.documents_at(file, start)
     records = data.reader.document_records(file, first, first + len(bounds) - 1)
     return tuple(
         DocumentSpan(
@@ -133,9 +182,9 @@ def _documents(data: PublishedDataset, file: int, start: int) -> tuple[DocumentS
     )
 
 
-def _masked(data: PublishedDataset, file: int, start: int) -> int:
+def _masked(data: PublishedDataset, file: int, start: int, length: int) -> int:
     spans = (data.reader.files.masked_spans or {}).get(file)
     if spans is None:
         return 0
-    clipped = np.clip(spans, start, start + data.plan.sequence_length)
+    clipped = np.clip(spans, start, start + length)
     return int((clipped[:, 1] - clipped[:, 0]).sum())

@@ -12,8 +12,11 @@ import pytest
 
 from olmo_loader import build_train_dataloader
 from olmo_loader.__main__ import main
+from olmo_loader.published import open_published
 from olmo_loader.tools.decode import printable
+from olmo_loader.tools.step import describe_step, step_positions
 from tests.olmo_loader.small_data import SmallDataset, doc_ids, make_small
+from tests.olmo_loader.web_server import serve
 
 POSITION = re.compile(r"position (\d+)  instance (\d+)  rank (\d+)  (\w+)  (\S+) tokens (\d+)\.\.")
 
@@ -139,3 +142,34 @@ def test_no_data_set_is_a_message_not_a_traceback(tmp_path: Path, command: str):
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "give the folder of a published data set" in done.stderr
+
+
+def bytes_read() -> int:
+    text = Path("/proc/self/io").read_text()
+    return int(text.split("rchar: ")[1].split()[0])
+
+
+def test_inspect_reads_only_that_step_s_bytes(tmp_path: Path):
+    """Beyond opening, which does not depend on the step, a step costs its own bytes."""
+    data = make_small(tmp_path / "dataset", docs=12_000)
+    costs = []
+    for step in (0, 1, 5, 100, 3000):
+        opened = open_published(data.folder)
+        before = bytes_read()
+        begin, index = step_positions(opened, step=step, global_batch_size=4)
+        assert len(list(describe_step(opened, begin, index))) == 4
+        costs.append(bytes_read() - before)
+    whole = sum(path.stat().st_size for path in (data.folder / "shards").rglob("*.npy"))
+    assert max(costs) < whole / 20, costs
+
+
+def test_inspect_and_stats_of_a_data_set_on_a_server(small, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = ["--step", "3", "--global-batch-size", "4"]
+    outputs = []
+    with serve(small.folder) as server:
+        for place in (str(small.folder), server.url):
+            for command in (["inspect", place, *options], ["stats", place]):
+                assert main(command) == 0
+            outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
