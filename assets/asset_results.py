@@ -9,9 +9,9 @@ import contextlib
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import dagster as dg
 import pyarrow as pa
@@ -33,6 +33,30 @@ ONE_RUN = dg.BackfillPolicy.single_run()
 OWNERS = ["team:data-platform"]
 
 logger = logging.getLogger(__name__)
+
+
+class CheckVerdict(Protocol):
+    """A check of a publication, see `assets.ordering.checks.Check`."""
+
+    @property
+    def name(self) -> str:
+        """Its name among the asset's checks."""
+        ...
+
+    @property
+    def passed(self) -> bool:
+        """The verdict."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Numbers by name, nested or not."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Why it failed; empty if it passed."""
+        ...
 
 
 class StageRun:
@@ -73,11 +97,17 @@ class StageRun:
         return self.plain_result(shown, digest=report.digest)
 
     def plain_result(
-        self, shown: Mapping[str, Shown], *, digest: str
+        self,
+        shown: Mapping[str, Shown],
+        *,
+        digest: str,
+        checks: Iterable[dg.AssetCheckResult] = (),
     ) -> dg.MaterializeResult[None]:
         """Return a result that shows `shown` and has the data version `digest`."""
         return dg.MaterializeResult(
-            metadata=to_metadata(shown), data_version=dg.DataVersion(digest)
+            metadata=to_metadata(shown),
+            data_version=dg.DataVersion(digest),
+            check_results=list(checks),
         )
 
     def record(
@@ -125,16 +155,17 @@ def stage_run(context: dg.AssetExecutionContext) -> Iterator[StageRun]:
         raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
-def check_result(
-    name: str, passed: bool, facts: Mapping[str, Any], message: str
-) -> dg.AssetCheckResult:
+def check_result(check: CheckVerdict) -> dg.AssetCheckResult:
     """Return a check's verdict with its numbers; nested ones become one table."""
-    nested = {key: value for key, value in facts.items() if isinstance(value, Mapping)}
-    shown = {key: value for key, value in facts.items() if key not in nested}
+    nested = {key: value for key, value in check.facts.items() if isinstance(value, Mapping)}
+    shown = {key: value for key, value in check.facts.items() if key not in nested}
     if nested:
         shown["numbers"] = as_table(nested, first="what")
     return dg.AssetCheckResult(
-        check_name=name, passed=passed, metadata=to_metadata(shown), description=message or None
+        check_name=check.name,
+        passed=check.passed,
+        metadata=to_metadata(shown),
+        description=check.message or None,
     )
 
 

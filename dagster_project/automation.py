@@ -38,7 +38,7 @@ class Situation:
     """What is landed and what is published, as a look found it."""
 
     inventory: str
-    """Digest of the sources' listing."""
+    """Digest of the sources' listing, 16 hex digits."""
     generation: int
     """Last committed generation if it is not published yet, else 0."""
     sources_wait: bool
@@ -62,7 +62,7 @@ def look(platform: OpenPlatform) -> Situation:
     generation = 0 if published is None else published.file.generation
     ahead = log.last_generation > generation
     return Situation(
-        inventory=inventory_digest(platform.settings),
+        inventory=inventory_digest(platform.settings)[:16],
         generation=log.last_generation if ahead else 0,
         sources_wait=ahead and bool(unclean_sources(platform, log)),
     )
@@ -98,7 +98,7 @@ def decide(
             f"{job} failed {failures} times on the same files: look at its last run, and "
             "materialize by hand when the cause is gone"
         )
-    key = f"{job}-{situation.inventory[:16]}-{situation.generation}-{failures}"
+    key = f"{job}-{situation.inventory}-{situation.generation}-{failures}"
     return job, dg.RunRequest(run_key=key, job_name=job, tags={**situation.tags, **extra})
 
 

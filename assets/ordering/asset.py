@@ -33,8 +33,9 @@ def training_dataset(
         try:
             report = publish_dataset(opened.root, opened.settings, read_log(opened.root))
         except ChecksFailedError as failed:
-            yield from (check_result(c.name, c.passed, c.facts, c.message) for c in failed.checks)
+            yield from map(check_result, failed.checks)
             raise
-        yield from (check_result(c.name, c.passed, c.facts, c.message) for c in report.checks)
         run.record(opened.root, report.digest, done=int(report.is_changed))
-        yield run.plain_result(describe_dataset(report), digest=report.digest)
+        # Inside the result, so that Dagster shows them as checks of this materialization.
+        checks = map(check_result, report.checks)
+        yield run.plain_result(describe_dataset(report), digest=report.digest, checks=checks)

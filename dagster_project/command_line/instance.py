@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from assets.errors import RootError
 from dagster_project.environment import CHECKOUT, dagster_home, export_for_dagster
 
 INSTANCE_FILE = "dagster.yaml"
+LOCK_FILE = ".olmo-data.lock"
 
 
 def prepare_home() -> Path:
@@ -42,6 +44,21 @@ def prepare_home() -> Path:
 @contextlib.contextmanager
 def open_instance() -> Iterator[dg.DagsterInstance]:
     """Open the instance of `DAGSTER_HOME`."""
-    export_for_dagster(prepare_home())
-    with dg.DagsterInstance.get() as instance:
+    home = prepare_home()
+    export_for_dagster(home)
+    with contextlib.ExitStack() as stack:
+        with _only_one(home):
+            # Opening makes the databases if there are none; two processes would get in each
+            # other's way. Asking for something opens them all.
+            instance = stack.enter_context(dg.DagsterInstance.get())
+            instance.get_runs(limit=1)
+            instance.get_dynamic_partitions("source")
+            instance.all_instigator_state()
         yield instance
+
+
+@contextlib.contextmanager
+def _only_one(home: Path) -> Iterator[None]:
+    with (home / LOCK_FILE).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -26,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_dedup(commands)
     _add_query(commands)
+    _add_tokens(commands)
     _add_upkeep(commands)
     _add_ui(commands)
     return parser
@@ -95,6 +96,26 @@ def _add_query(commands: _Commands[argparse.ArgumentParser]) -> None:
     command.add_argument("--memory-mb", type=_positive, default=1024, help="default: 1024")
     command.add_argument("--timeout-s", type=_positive, default=300, help="default: 300")
     command.add_argument("--max-rows", type=_positive, default=10_000, help="default: 10000")
+
+
+def _add_tokens(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("tokenizer", help="Bring a tokenizer.json from the hub here.")
+    command.set_defaults(module="dagster_project.command_line.tokenizer")
+    command.add_argument("name", help="owner/name on the hub")
+    command.add_argument("--output", required=True, metavar="FILE", help="file to create")
+    command.add_argument("--revision", default="main", help="branch, tag or commit")
+    command = _add(commands, "index", "Show the shard index, or change what later plans read.")
+    actions = command.add_subparsers(dest="action", required=True, metavar="list|weight|retire")
+    listing = actions.add_parser("list", help="every shard with its tokens and weight")
+    listing.add_argument("--source", help="only this source")
+    listing.add_argument("--json", action="store_true", help="records, one JSON object a line")
+    weight = actions.add_parser("weight", help="see a shard more or less often than its source's")
+    weight.add_argument("shard", help="shards/<source>/<number>-<fingerprint>.npy")
+    weight.add_argument("weight", type=float, help="1: as often as the others")
+    retire = actions.add_parser("retire", help="leave a shard out of every later plan, for good")
+    retire.add_argument("shard", help="shards/<source>/<number>-<fingerprint>.npy")
+    for action in (weight, retire):
+        action.add_argument("--reason", required=True, help="kept in the index")
 
 
 def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
