@@ -33,7 +33,7 @@ class DocumentLengths:
 
     def longest(self) -> list[int]:
         """Return the longest document of each instance."""
-        firsts = np.cumsum(self.counts) - self.counts
+        firsts = self.counts.cumsum() - self.counts
         longest: list[int] = np.maximum.reduceat(self.lengths, firsts).tolist()
         return longest
 
@@ -67,24 +67,10 @@ def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> DocumentLengths:
     return DocumentLengths(lengths, counts)
 
 
-def lengths_from_starts(
-    inside: Sequence[NDArray[np.uint64]], starts: NDArray[np.int64], length: int
-) -> DocumentLengths:
-    """Take what begins inside each instance.
-
-    Args:
-        inside: per instance, ascending starts behind its first token, in tokens of its file.
-        starts: first token of each instance in its file, int64 ``(instances,)``.
-        length: tokens per instance.
-    """
-    firsts = starts.astype(np.uint64)
-    pieces = [piece for row, found in enumerate(inside) for piece in (firsts[row : row + 1], found)]
-    begins = np.concatenate(pieces)
-    counts = np.array([len(found) + 1 for found in inside], np.int64)
-    ends = np.empty_like(begins)
-    ends[:-1] = begins[1:]
-    ends[counts.cumsum() - 1] = firsts + np.uint64(length)
-    return DocumentLengths(np.subtract(ends, begins).astype(np.int32), counts)
+def lengths_from_lists(rows: Sequence[Sequence[int]]) -> DocumentLengths:
+    """Take the lengths of each instance's documents."""
+    flat = [length for row in rows for length in row]
+    return DocumentLengths(np.array(flat, np.int32), np.array([len(row) for row in rows], np.int64))
 
 
 def pad_lengths(lengths: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from olmo_loader.errors import IntegrityError
 from olmo_loader.shard_files import DOC_RECORD
 
 STARTS_BYTES = 128 * 2**20
-"""Memory that one `DocumentSearch` fills with starts, 8 bytes per document."""
+"""Memory that one `DocumentSearch` fills: 8 bytes per document and per instance."""
 
 _ASKED_OFTEN = 8
 _STRAIGHT_LINES = 4
@@ -37,6 +38,7 @@ class DocumentSearch:
         names: ``.docs.npy`` of each file.
         num_docs: records in each.
         num_tokens: tokens in each shard.
+        sequence_length: tokens per instance.
         memory_bytes: see `STARTS_BYTES`.
     """
 
@@ -46,11 +48,16 @@ class DocumentSearch:
         names: Sequence[str],
         num_docs: Sequence[int],
         num_tokens: NDArray[np.int64],
+        sequence_length: int,
         memory_bytes: int = STARTS_BYTES,
     ) -> None:
         self._ranges, self._names = ranges, names
         self._num_docs, self._num_tokens = num_docs, num_tokens
+        self._length = sequence_length
         self._tables: dict[int, Starts] = {}
+        # For each loaded table, of each instance: the first start inside it, the first behind it.
+        # Views of Python's, whose items cost less than numpy's.
+        self._places: dict[int, tuple[memoryview, memoryview, memoryview]] = {}
         self._asked: dict[int, int] = {}
         self._left = memory_bytes
         self._lock = threading.Lock()
@@ -77,6 +84,20 @@ class DocumentSearch:
         first, last = table.searchsorted(bounds).tolist()
         return first, table[first:last]
 
+    def lengths(self, file: int, start: int, end: int) -> list[int]:
+        """Return the lengths of the documents, clipped to tokens ``[start, end)`` of a shard."""
+        place = self._places.get(file)
+        number, rest = divmod(start, self._length)
+        if place is None or rest or end - start != self._length:
+            bounds = np.array((start + 1, end), np.uint64)
+            inside = self.between(file, bounds)[1].tolist()
+        else:
+            firsts, lasts, starts = place
+            inside = starts[firsts[number] : lasts[number]].tolist()
+        found = [after - before for before, after in pairwise([start, *inside])]
+        found.append(end - inside[-1] if inside else end - start)
+        return found
+
     def records(self, file: int, first: int, last: int) -> NDArray[Any]:
         """Return records ``[first, last)`` of a shard, `DOC_RECORD`."""
         item = DOC_RECORD.itemsize
@@ -90,14 +111,18 @@ class DocumentSearch:
             asked = self._asked[file] = self._asked.get(file, 0) + 1
             if asked == 1 and self._ranges.is_local:
                 self._check_size(file)
-            size = 8 * self._num_docs[file]
+            size = 8 * (self._num_docs[file] + int(self._num_tokens[file]) // self._length)
             if asked < _ASKED_OFTEN or size > self._left:
                 return None
             self._left -= size
             del self._asked[file]
         table = np.ascontiguousarray(self.records(file, 0, self._num_docs[file])["start"])
         self._check(file, table, 0)
+        cuts = np.arange(0, int(self._num_tokens[file]) + 1, self._length, np.uint64)
+        firsts = table.searchsorted(cuts[:-1] + np.uint64(1)).astype(np.uint32)
+        lasts = table.searchsorted(cuts[1:]).astype(np.uint32)
         self._tables[file] = table
+        self._places[file] = (firsts.data, lasts.data, table.data)
         return table
 
     def _search(self, file: int, after: int, end: int) -> tuple[int, Starts]:

@@ -42,6 +42,18 @@ class FirstTouch:
         self._tables: dict[int, NDArray[np.uint32]] = {}
         self._lock = threading.Lock()
 
+    def knows(self, files: list[int], offsets: list[int], size: int) -> bool:
+        """Return whether every block of these reads of ``size`` bytes was checked."""
+        checked = self._checked
+        for file, offset in zip(files, offsets, strict=True):
+            bits = checked.get(file)
+            first, last = offset >> _BLOCK_BITS, (offset + size - 1) >> _BLOCK_BITS
+            if bits is None or not bits[first >> 3] >> (first & 7) & 1:
+                return False
+            if first != last and not _all_set(bits, first + 1, last + 1):
+                return False
+        return True
+
     def split(self, reads: list[Read]) -> tuple[list[Read], list[Read]]:
         """Return the reads from checked blocks only, and the others."""
         known: list[Read] = []

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges, FilePool
-from olmo_loader.document_lengths import DocumentLengths, lengths_from_starts
+from olmo_loader.document_lengths import DocumentLengths, lengths_from_lists
 from olmo_loader.document_search import DocumentSearch
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.first_touch import FirstTouch, Read
@@ -102,11 +102,11 @@ def widen(raw: NDArray[Any]) -> NDArray[np.int64]:
 class _Rows:
     """An uninitialized table, and its rows as buffers to read into."""
 
-    __slots__ = ("table", "views")
+    __slots__ = ("size", "table", "views")
 
     def __init__(self, count: int, length: int, dtype: np.dtype[Any]) -> None:
         self.table: NDArray[Any] = np.empty((count, length), dtype)
-        size = self.table.strides[0]
+        self.size = size = self.table.strides[0]
         buffer = self.table.data.cast("B") if count else memoryview(b"")
         self.views = [buffer[begin : begin + size] for begin in range(0, size * count, size)]
 
@@ -130,7 +130,10 @@ class InstanceReader:
         self.first_instances: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts)))
         """Global number of each file's first instance, int64 ``(files + 1,)``; last = number."""
         self._size = int(self.first_instances[-1])
-        self._names = [str(path) for path in files.paths]
+        self._names: list[str] = [str(path) for path in files.paths]
+        self._mask_names: list[str | None] | None = None
+        if files.label_mask_paths is not None:
+            self._mask_names = [p if p is None else str(p) for p in files.label_mask_paths]
         self._checked = bytearray(0 if files.described else len(files.paths))
         self._mine = threading.local()
         self.filter_bits: FilterBits | None = None
@@ -144,7 +147,9 @@ class InstanceReader:
         self._search: DocumentSearch | None = None
         if files.num_docs is not None:
             names = [sidecar_name(name, DOCS_SUFFIX) for name in self._names]
-            self._search = DocumentSearch(self.ranges, names, files.num_docs, files.num_tokens)
+            self._search = DocumentSearch(
+                self.ranges, names, files.num_docs, files.num_tokens, files.sequence_length
+            )
 
     def __len__(self) -> int:
         return self._size
@@ -200,15 +205,19 @@ class InstanceReader:
         return rows
 
     def _read_ids(self, files: list[int], starts: list[int], rows: _Rows) -> NDArray[Any]:
-        item = self.files.dtype.itemsize
+        item, names = self.files.dtype.itemsize, self._names
         if not self.files.described:
             self._check_first_ids(files)
-        self.fill(
-            [
-                (file, start * item, view)
-                for file, start, view in zip(files, starts, rows.views, strict=True)
-            ]
-        )
+        offsets = [start * item for start in starts]
+        if self._touch is not None and not self._touch.knows(files, offsets, rows.size):
+            self.fill(list(zip(files, offsets, rows.views, strict=True)))
+        else:
+            self.ranges.read_many(
+                [
+                    (names[file], offset, view)
+                    for file, offset, view in zip(files, offsets, rows.views, strict=True)
+                ]
+            )
         return rows.table
 
     def fill(self, reads: list[Read]) -> None:
@@ -241,17 +250,17 @@ class InstanceReader:
                 self._checked[file] = 1
 
     def _read_masks(self, files: list[int], starts: list[int]) -> NDArray[np.bool_]:
-        paths = self.files.label_mask_paths
-        if paths is None:
+        names = self._mask_names
+        if names is None:
             return np.ones((len(files), self.files.sequence_length), bool)
         rows = _Rows(len(files), self.files.sequence_length, np.dtype(np.uint8))
         mask, reads = rows.table, []
         for file, start, view in zip(files, starts, rows.views, strict=True):
-            path = paths[file]
-            if path is None:
+            name = names[file]
+            if name is None:
                 view[:] = b"\1" * len(view)
             else:
-                reads.append((str(path), start, view))
+                reads.append((name, start, view))
         self.ranges.read_many(reads)
         if mask.max(initial=0) > 1:
             np.minimum(mask, 1, out=mask)
@@ -272,14 +281,9 @@ class InstanceReader:
 
     def stored_lengths(self, instances: Instances) -> DocumentLengths:
         """Return the instances' document lengths from the shards' document records."""
-        between, length = self._documents().between, self.files.sequence_length
-        bounds = np.empty((len(instances.starts), 2), np.uint64)
-        bounds[:, 0], bounds[:, 1] = instances.starts + 1, instances.starts + length
-        inside = [
-            between(file, row)[1]
-            for file, row in zip(instances.files.tolist(), bounds, strict=True)
-        ]
-        return lengths_from_starts(inside, instances.starts, length)
+        lengths, size = self._documents().lengths, self.files.sequence_length
+        places = zip(instances.files.tolist(), instances.starts.tolist(), strict=True)
+        return lengths_from_lists([lengths(file, start, start + size) for file, start in places])
 
     def documents_at(self, file: int, start: int) -> tuple[int, NDArray[np.int64]]:
         """Return the documents of the instance at token ``start`` of a file.

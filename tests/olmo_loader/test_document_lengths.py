@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from olmo_loader.document_lengths import (
     cumulative_lengths,
     lengths_by_eos,
-    lengths_from_starts,
+    lengths_from_lists,
     pad_lengths,
 )
 from olmo_loader.dtypes import smallest_token_dtype
@@ -50,8 +50,7 @@ def test_literals(ids: list[int], lengths: list[int]):
 
 
 def test_boundaries_and_padding():
-    inside = [np.array([20], np.uint64), np.array([], np.uint64)]
-    found = lengths_from_starts(inside, np.array([16, 0]), 16)
+    found = lengths_from_lists([[4, 12], [16]])
     assert found.lengths.dtype == np.int32
     assert found.padded().tolist() == [[4, 12], [16, 0]]
     assert pad_lengths([np.array([1], np.int32), np.array([2, 3], np.int32)]).tolist() == [

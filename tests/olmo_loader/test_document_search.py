@@ -39,7 +39,7 @@ def write_docs(path: Path, starts: Any) -> Path:
 def make(path: Path, starts: Any, n_tokens: int, **options: Any) -> tuple[DocumentSearch, Any]:
     pool = CountedPool()
     write_docs(path, starts)
-    search = DocumentSearch(pool, [str(path)], [len(starts)], np.array([n_tokens]), **options)
+    search = DocumentSearch(pool, [str(path)], [len(starts)], np.array([n_tokens]), 16, **options)
     return search, pool
 
 
@@ -109,13 +109,29 @@ def test_the_budget_is_kept_and_nothing_is_loaded_twice(tmp_path: Path):
     names = [str(write_docs(tmp_path / f"{n}", np.arange(1000))) for n in range(4)]
     pool = CountedPool()
     search = DocumentSearch(
-        pool, names, [1000] * 4, np.array([1000] * 4), memory_bytes=2 * 8 * 1000
+        pool, names, [1000] * 4, np.array([1000] * 4), 1000, memory_bytes=2 * 8 * 1001
     )
     for turn in range(50):
         for file in range(4):
             assert search.between(file, np.array((turn + 1, turn + 3), np.uint64))[0] == turn + 1
     assert len(search._tables) == 2
     assert pool.bytes < 2 * 24_000 + 200 * 3 * 4096
+
+
+@given(st.integers(0, 99), st.integers(1, 40), st.booleans())
+def test_lengths_of_instances(tmp_path_factory, seed: int, longest: int, loaded: bool):
+    lengths = np.random.default_rng(seed).integers(1, longest + 1, 60)
+    starts = (np.cumsum(lengths) - lengths).astype(np.uint64)
+    total = int(lengths.sum())
+    path = tmp_path_factory.mktemp("docs") / "a.docs.npy"
+    search, _ = make(path, starts, total, memory_bytes=1 << 20 if loaded else 0)
+    for _ in range(9):
+        ask(search, 0, 1)
+    assert (0 in search._places) == loaded
+    begins = [(start, start + 16) for start in range(0, total - 15, 16)]
+    for start, end in [*begins, (3, total), (total - 1, total)]:
+        inside = expected(starts, start, end)[1]
+        assert search.lengths(0, start, end) == np.diff([start, *inside, end]).tolist()
 
 
 def test_records_by_number(tmp_path: Path):
