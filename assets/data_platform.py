@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Protocol
 
-from assets.pins import check_pins
 from assets.root import Root
 from assets.settings.load import load_settings
 from assets.settings.schema import Settings
@@ -58,5 +57,8 @@ def open_platform(
     if writable and isinstance(opened.storage, LocalStorage):
         opened.storage.ensure_writable()
     if writable:
+        # Pins know every stage; who only looks at a root should not wait for their imports.
+        from assets.pins import check_pins  # noqa: PLC0415
+
         check_pins(opened, settings)
     return OpenPlatform(root=opened, settings=settings)
