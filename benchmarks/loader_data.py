@@ -15,8 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile
-from olmo_loader.plan import describe_plan, plan_name, write_plan
-from olmo_loader.records import sha256_hex
+from olmo_loader.instance_filter import (
+    FILTER_FILE,
+    InstanceFilterConfig,
+    describe_filter,
+    find_repetitive,
+    pack_keep,
+)
+from olmo_loader.plan import (
+    PLAN_FILE,
+    SHARDS_FILE,
+    describe_plan,
+    parse_shards_file,
+    plan_name,
+    write_plan,
+)
+from olmo_loader.records import canonical_json, seal, sha256_hex
+from olmo_loader.shard_files import MASK_SUFFIX
 from olmo_loader.shard_format import ShardWriter
 from olmo_loader.shard_index import (
     FIRST_SEQ,
@@ -46,6 +61,10 @@ class DataShape:
     sequence_length: int = 4096
     sources: tuple[str, ...] = ("books", "code", "web")
     seed: int = 6198
+    label_masks: bool = False
+    """Shards get a ``.mask``, a tenth of the tokens False."""
+    filter_bits: bool = False
+    """The plan gets the verdicts of the default instance filter."""
 
 
 def make_documents(shape: DataShape, number: int) -> list[NDArray[np.int64]]:
@@ -94,7 +113,13 @@ def _write_shard(folder: Path, shard: str, shape: DataShape, number: int) -> dic
     ) as writer:
         starts = np.cumsum(lengths) - lengths
         writer.append(np.concatenate(documents), starts, keys, names, list(range(count)))
-    return writer.header
+    header = writer.header
+    if shape.label_masks:
+        random = np.random.default_rng([shape.seed, number, 1])
+        mask = (random.random(shape.tokens_per_shard) < 0.9).tobytes()
+        path.with_suffix(MASK_SUFFIX).write_bytes(mask)
+        header["sidecars"][MASK_SUFFIX] = {"size": len(mask), "sha256": sha256_hex(mask)}
+    return header
 
 
 def _source(shape: DataShape, number: int) -> str:
@@ -137,7 +162,10 @@ def _publish_plan(folder: Path, shape: DataShape, index: list[bytes]) -> str:
         seed=shape.seed,
     )
     plan_id = str(plan["plan_id"])
-    write_plan((folder / plan_name(plan_id)).parent, plan, records, b"Dataset,Data Directory\n")
+    place = (folder / plan_name(plan_id)).parent
+    written = write_plan(place, plan, records, b"Dataset,Data Directory\n")
+    if shape.filter_bits:
+        _add_filter_bits(folder, place, written, shape)
     file = DatasetFile(
         generation=1,
         snapshot=snapshot,
@@ -160,3 +188,19 @@ def _put(folder: Path, name: str, data: bytes) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+
+
+def _add_filter_bits(folder: Path, place: Path, plan: dict[str, Any], shape: DataShape) -> None:
+    config, length, keep = InstanceFilterConfig(), shape.sequence_length, []
+    for record in parse_shards_file((place / SHARDS_FILE).read_bytes(), SHARDS_FILE):
+        ids = np.fromfile(folder / record["shard"], shape.dtype)
+        keep.append(
+            ~find_repetitive(ids[: len(ids) // length * length].reshape(-1, length), config)
+        )
+    bits = pack_keep(np.concatenate(keep))
+    (place / FILTER_FILE).write_bytes(bits)
+    entry = {"size": len(bits), "sha256": sha256_hex(bits)}
+    entry |= describe_filter(config, plan["num_instances"])
+    unsealed = {key: value for key, value in plan.items() if key != "body_sha256"}
+    unsealed["files"] = {**plan["files"], FILTER_FILE: entry}
+    (place / PLAN_FILE).write_bytes(canonical_json(seal(unsealed)))
