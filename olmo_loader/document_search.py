@@ -118,7 +118,8 @@ class DocumentSearch:
             del self._asked[file]
         table = np.ascontiguousarray(self.records(file, 0, self._num_docs[file])["start"])
         self._check(file, table, 0)
-        cuts = np.arange(0, int(self._num_tokens[file]) + 1, self._length, np.uint64)
+        end = int(self._num_tokens[file]) + 1
+        cuts = np.arange(0, end, self._length, dtype=np.uint64)
         firsts = table.searchsorted(cuts[:-1] + np.uint64(1)).astype(np.uint32)
         lasts = table.searchsorted(cuts[1:]).astype(np.uint32)
         self._tables[file] = table
