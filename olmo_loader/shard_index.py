@@ -3,12 +3,19 @@
 ``index/<seq:08d>.json`` holds one record each, from `FIRST_SEQ` on. ``prev`` is the sha256 of the
 bytes of the record before (null in the first), so a missing, altered or exchanged record is found.
 A snapshot is the number and hash of a last record; appends never change an earlier snapshot.
+Three operations::
+
+    add      a shard, with all that its header says and its range in the order of its group
+    weight   from here on the shard is seen `weight` times as often as others of its source
+    retire   from here on no new plan reads the shard: its weight is 0, for good
+
 Loaders do not read these files: a plan's ``shards.jsonl`` holds the records it uses
 (`olmo_loader.plan`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +34,11 @@ _HEADER_FIELDS = (
     *("vocab_size", "eos_token_id", "pad_token_id", "bos_policy", "tokenizer_sha256", "sha256"),
     "sidecars",
 )
+_SAME_FIELDS = (
+    *("tokenizer_sha256", "dtype", "vocab_size", "eos_token_id", "pad_token_id", "bos_policy"),
+)
+"""Fields that all shards of one index share: mixed ids cannot be told apart later."""
+_CHANGE_KEYS = frozenset({"seq", "op", "shard", "weight", "reason", "prev"})
 _ADD_KEYS = frozenset({"seq", "op", "shard", "from", "to", "weight", "prev", *_HEADER_FIELDS})
 
 
@@ -74,7 +86,7 @@ def add_record(
         shard: see `shard_name`.
         span: ``[from, to)`` in the survivor order of (source, stratum, split).
         previous: bytes of record ``seq - 1``, None for the first.
-        weight: how often the shard is seen relative to its source; 1.0 in this version.
+        weight: how often the shard is seen relative to others of its source.
     """
     if (seq == FIRST_SEQ) != (previous is None):
         raise ConfigurationError(f"record {seq} needs the bytes of record {seq - 1}")
@@ -93,47 +105,154 @@ def add_record(
     return canonical_json(seal(record))
 
 
+def weight_record(shard: str, weight: float, *, reason: str, seq: int, previous: bytes) -> bytes:
+    """Return the bytes of the record that changes a shard's weight; 0 retires it for good.
+
+    Args:
+        shard: see `shard_name`; its `add` record is before this one.
+        weight: finite and not negative.
+        reason: for whoever asks later.
+        seq: number of the record.
+        previous: bytes of record ``seq - 1``.
+
+    Raises:
+        ConfigurationError: a weight that is negative or no number.
+    """
+    if not 0.0 <= weight < math.inf:
+        raise ConfigurationError(f"{shard}: a weight is a number from 0 on, not {weight}")
+    record = {
+        "seq": seq,
+        "op": "weight" if weight else "retire",
+        "shard": shard,
+        "weight": float(weight),
+        "reason": reason,
+        "prev": sha256_hex(previous),
+    }
+    return canonical_json(seal(record))
+
+
 def parse_index_record(data: bytes, where: str) -> dict[str, Any]:
     """Read and check one index record.
 
     Raises:
         IntegrityError: damaged, or a field is missing or contradicts another.
-        NotInThisVersion: an operation other than ``add``.
+        NotInThisVersion: an unknown operation.
     """
     record = parse_record(data, where)
+    if record.get("op") in ("weight", "retire"):
+        require_keys(record, _CHANGE_KEYS, where)
+        return record
     if record.get("op") != "add":
         raise NotInThisVersion(f"{where}: operation {record.get('op')!r} is not in this version")
     require_keys(record, _ADD_KEYS, where)
     return record
 
 
-def check_chain(
-    records: Iterable[tuple[str, bytes]],
-) -> tuple[list[dict[str, Any]], IndexSnapshot | None]:
+@dataclass(frozen=True)
+class IndexLog:
+    """A whole index, checked: what it said at each of its records."""
+
+    records: list[dict[str, Any]]
+    """All of them, whatever they do; record ``seq`` is number ``seq - FIRST_SEQ``."""
+    hashes: list[str]
+    """Sha256 of the bytes of each."""
+
+    @property
+    def last(self) -> IndexSnapshot | None:
+        """The whole index as a snapshot; None when it is empty."""
+        return self.snapshot(len(self.records)) if self.records else None
+
+    def snapshot(self, seq: int) -> IndexSnapshot:
+        """Return the snapshot that ends with record ``seq``."""
+        return IndexSnapshot(seq, self.hashes[seq - FIRST_SEQ])
+
+    def shards(self, seq: int | None = None) -> list[dict[str, Any]]:
+        """Return the `add` records up to record ``seq`` with the weights that held then.
+
+        A record whose weight was changed is sealed again; the others are as they stand.
+        """
+        used = self.records[:seq]
+        weights = {item["shard"]: item["weight"] for item in used if item["op"] != "add"}
+        return [
+            _with_weight(item, weights.get(item["shard"], item["weight"]))
+            for item in used
+            if item["op"] == "add"
+        ]
+
+
+def _with_weight(record: dict[str, Any], weight: float) -> dict[str, Any]:
+    if record["weight"] == weight:
+        return record
+    return seal(
+        {key: value for key, value in record.items() if key != "body_sha256"} | {"weight": weight}
+    )
+
+
+def read_log(records: Iterable[tuple[str, bytes]]) -> IndexLog:
     """Check a whole index.
 
     Args:
         records: (name, bytes) of every record in order of number.
 
-    Returns:
-        The records and the snapshot they form; None when there are none.
-
     Raises:
         IntegrityError: names the first record that is damaged, missing, or not chained to the one
-            before; or a group's ranges overlap or leave a gap.
+            before; that adds a shard of another tokenizer, dtype, EOS, pad or BOS policy than the
+            first one; or that changes a shard which is not there or is retired. Or a group's ranges
+            overlap or leave a gap.
     """
     found: list[dict[str, Any]] = []
-    last: str | None = None
+    hashes: list[str] = []
+    retired: dict[str, bool] = {}
     for expected, (name, data) in enumerate(records, start=FIRST_SEQ):
         record = parse_index_record(data, name)
         if record["seq"] != expected:
             raise IntegrityError(f"{name}: record {expected} is missing, found {record['seq']}")
-        if record["prev"] != last:
+        if record["prev"] != (hashes[-1] if hashes else None):
             raise IntegrityError(f"{name}: not chained to record {expected - 1}, which was altered")
-        last = sha256_hex(data)
+        if record["op"] == "add":
+            check_same_kind(found, record, name)
+        elif retired.get(record["shard"], True):
+            state = "is retired" if record["shard"] in retired else "is not in the index"
+            raise IntegrityError(f"{name}: {record['op']} of {record['shard']}, which {state}")
+        retired[record["shard"]] = record["op"] == "retire"
+        hashes.append(sha256_hex(data))
         found.append(record)
-    check_ranges(found)
-    return found, None if last is None else IndexSnapshot(len(found) + FIRST_SEQ - 1, last)
+    check_ranges([record for record in found if record["op"] == "add"])
+    return IndexLog(found, hashes)
+
+
+def check_same_kind(held: Sequence[dict[str, Any]], record: dict[str, Any], where: str) -> None:
+    """Raise IntegrityError if a shard's ids are of another kind than those of the index.
+
+    Args:
+        held: records before it; the first one adds a shard.
+        record: adds a shard, or is the header of one.
+        where: names it.
+    """
+    if not held:
+        return
+    different = [field for field in _SAME_FIELDS if record[field] != held[0][field]]
+    if different:
+        shown = ", ".join(
+            f"{field} {record[field]} (index: {held[0][field]})" for field in different
+        )
+        raise IntegrityError(
+            f"{where}: {record.get('shard', 'the shard')} does not fit the index, whose ids are of "
+            f"another kind: {shown}; make another data set of it"
+        )
+
+
+def check_chain(
+    records: Iterable[tuple[str, bytes]],
+) -> tuple[list[dict[str, Any]], IndexSnapshot | None]:
+    """Check a whole index, see `read_log`.
+
+    Returns:
+        The `add` records with the weights that hold at its end, and the snapshot that the index
+        forms; None when it is empty.
+    """
+    log = read_log(records)
+    return log.shards(), log.last
 
 
 def group_of(record: dict[str, Any]) -> tuple[str, str, str]:

@@ -22,7 +22,6 @@ from olmo_loader.plan import (
     PLAN_FILE,
     SHARDS_FILE,
     Plan,
-    plan_name,
     read_plan,
     shards_file,
 )
@@ -125,7 +124,12 @@ def verify_plan(folder: Path, plan_id: str, records: list[dict[str, Any]]) -> It
     for name, entry in sorted(plan.record["files"].items()):
         yield from _verify_file(plan.folder / name, entry)
     snapshot = IndexSnapshot.from_json(plan.record["snapshot"])
-    used = records[: snapshot.seq]
+    try:
+        # Not the first of `records`: their weights are those of the last snapshot.
+        used = read_index(folder, snapshot)
+    except IntegrityError as error:
+        yield f"{plan.folder / PLAN_FILE}: {error}"
+        return
     if sha256_hex(shards_file(used)) != plan.record["files"][SHARDS_FILE]["sha256"]:
         yield f"{plan.folder / SHARDS_FILE}: not the index up to record {snapshot.seq}"
     yield from _verify_tables(plan)

@@ -106,6 +106,9 @@ def count_accounts(
     left_out = {} if plan is None else _left_out(plan, spans)
     for record in records:
         account = accounts.setdefault(record["source"], SourceAccount())
+        if record["split"] == TRAIN_SPLIT and record["weight"] == 0:
+            account.not_drawn += Amount(record["n_docs"], record["n_tokens"])  # retired
+            continue
         starts = np.asarray(open_docs(dataset_dir / record["shard"], record["n_docs"])["start"])
         masked = spans.get(record["shard"])
         if plan is not None and record["split"] == TRAIN_SPLIT:

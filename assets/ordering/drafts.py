@@ -126,8 +126,23 @@ def group_sizes(
 
 
 def repeated_uses(shards: Sequence[Mapping[str, Any]], weights: SourceWeights) -> list[int] | None:
-    """Return shard numbers, each as often as its source's weight says; None if all are 1."""
-    times = [int(weights.weights.get(record["source"]) or 1) for record in shards]
+    """Return shard numbers, each as often as its source's weight says; None if all are 1.
+
+    The shard's own weight counts too, see `olmo-data index weight`.
+
+    Raises:
+        ConfigurationError: a shard's weight is no whole number.
+    """
+    parts = [record["shard"] for record in shards if record["weight"] % 1]
+    if parts:
+        raise ConfigurationError(
+            f"the weights of {len(parts):,d} shards are no whole numbers (first: {parts[0]}): with "
+            "order: shuffle a weight is how often the whole shard is read; set ordering.order to "
+            "mixture, or give whole weights with olmo-data index weight"
+        )
+    times = [
+        int(weights.weights.get(record["source"]) or 1) * int(record["weight"]) for record in shards
+    ]
     if all(count == 1 for count in times):
         return None
     return [number for number, count in enumerate(times) for _ in range(count)]

@@ -18,7 +18,7 @@ from assets.storage.interface import digest
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile
 from olmo_loader.errors import LoaderError
 from olmo_loader.plan import Plan, read_plan
-from olmo_loader.shard_index import FIRST_SEQ, INDEX_FOLDER, IndexSnapshot, check_chain
+from olmo_loader.shard_index import FIRST_SEQ, INDEX_FOLDER, IndexLog, IndexSnapshot, read_log
 from olmo_loader.takedowns import TAKEDOWN_FOLDER, parse_takedown, takedown_name
 
 DATASET_FOLDER = "dataset"
@@ -43,6 +43,8 @@ class ChainedRecords:
     """Number and SHA-256 of the last record; None when there is none."""
     last_bytes: bytes | None
     """Its bytes, to which the next record is chained."""
+    log: IndexLog | None = None
+    """Of the shard index: all its records, those that change weights too."""
 
 
 def in_dataset(name: str) -> str:
@@ -87,16 +89,19 @@ def read_published(root: Root) -> Published | None:
 
 
 def read_shard_index(root: Root) -> ChainedRecords:
-    """Read every record of the shard index, in order of number, and check the chain.
+    """Read the whole shard index and check its chain; `records` are its shards, by number.
 
     Raises:
         IntegrityError: names the first record that is missing, damaged or not chained.
     """
     named = _read_numbered(root, INDEX_FOLDER)
     with loader_errors(root):
-        records, last = check_chain(named)
+        log = read_log(named)
     return ChainedRecords(
-        records=tuple(records), last=last, last_bytes=named[-1][1] if named else None
+        records=tuple(log.shards()),
+        last=log.last,
+        last_bytes=named[-1][1] if named else None,
+        log=log,
     )
 
 

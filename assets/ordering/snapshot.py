@@ -14,13 +14,12 @@ from typing import Any
 from assets.errors import StageError
 from assets.manifest import Manifest, PartEntry
 from assets.ordering.accounting import Amount
-from assets.ordering.published import read_shard_index
+from assets.ordering.published import ChainedRecords, read_shard_index
 from assets.root import Root
 from assets.settings.tokens import ShardingSettings
 from assets.sharding.cut import cut_group
 from assets.sharding.groups import Group, build_groups, complete_groups
 from assets.sources.landing_log import LandingLog
-from olmo_loader.records import canonical_json, sha256_hex
 from olmo_loader.shard_index import IndexSnapshot, group_of
 
 
@@ -30,9 +29,11 @@ class PublishableGeneration:
 
     number: int
     records: tuple[dict[str, Any], ...]
-    """Index records up to the snapshot; empty if nothing was kept at all."""
+    """Shards of the snapshot with the weights that hold in it; empty if nothing was kept at all."""
     index: tuple[dict[str, Any], ...]
-    """All index records, those behind the snapshot too."""
+    """All shards of the index, those behind the snapshot too."""
+    last: IndexSnapshot | None
+    """The snapshot: it ends before the first shard of a later generation."""
     token_parts: tuple[PartEntry, ...]
     """Live entries of `tokens` of this and earlier generations."""
     pending: dict[str, Amount]
@@ -43,8 +44,8 @@ class PublishableGeneration:
     @property
     def snapshot(self) -> IndexSnapshot:
         """Number and hash of the last record; there must be one."""
-        last = self.records[-1]
-        return IndexSnapshot(last["seq"], sha256_hex(canonical_json(last)))
+        assert self.last is not None, "a generation with shards has an index"
+        return self.last
 
 
 def find_publishable(
@@ -56,7 +57,8 @@ def find_publishable(
         StageError: there is none; names what is missing.
         IntegrityError: the index or a token part is damaged.
     """
-    index = read_shard_index(root).records
+    chained = read_shard_index(root)
+    index = chained.records
     _, last, waiting = complete_groups(root, settings, log)
     entries = Manifest.load(root, "tokens").entries()
     for number in range(last, 0, -1):
@@ -64,10 +66,12 @@ def find_publishable(
         groups = build_groups(entries, settings, last_generation=number)
         pending = None if records is None else _pending(root, settings, groups, records)
         if records is not None and pending is not None:
+            last_seq = _last_seq(chained, len(records))
             return PublishableGeneration(
                 number=number,
-                records=records,
+                records=tuple(chained.log.shards(last_seq)) if chained.log else (),
                 index=index,
+                last=chained.log.snapshot(last_seq) if chained.log and last_seq else None,
                 token_parts=tuple(item for item in entries if item.generation <= number),
                 pending=pending,
                 waiting=waiting,
@@ -75,6 +79,13 @@ def find_publishable(
         waiting = (*waiting, f"generation {number} waits for token_shards")
     reason = "; ".join(waiting) or "nothing has landed"
     raise StageError(f"{root.url}: no generation can be published yet: {reason}")
+
+
+def _last_seq(chained: ChainedRecords, num_shards: int) -> int:
+    """Return the number of the last index record before shard `num_shards`."""
+    if num_shards < len(chained.records):
+        return int(chained.records[num_shards]["seq"]) - 1
+    return 0 if chained.last is None else chained.last.seq
 
 
 def _prefix(index: Sequence[dict[str, Any]], generation: int) -> tuple[dict[str, Any], ...] | None:

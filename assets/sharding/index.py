@@ -8,20 +8,25 @@ differently, and is refused.
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
-from assets.errors import PinnedRootError
+from assets.errors import ConfigurationError, PinnedRootError
 from assets.root import Root
 from assets.sharding.groups import Group
+from olmo_loader.errors import LoaderError
 from olmo_loader.records import sha256_hex
 from olmo_loader.shard_index import (
     FIRST_SEQ,
+    IndexLog,
     IndexSnapshot,
     add_record,
-    check_chain,
+    check_same_kind,
     group_of,
     index_name,
     parse_index_record,
+    read_log,
+    weight_record,
 )
 
 DATASET = "dataset/"
@@ -39,10 +44,16 @@ class ShardIndex:
         self._root = root
         names = [name for name, _ in root.storage.list(f"{DATASET}index/")]
         self._raw = [(name, root.storage.read(name)) for name in names]
+        self.log = IndexLog([], [])
         self.records: list[dict[str, Any]] = []
-        self.snapshot: IndexSnapshot | None = None
+        """The shards with the weights that hold now, in order of number."""
         self._by_group: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
         self._check()
+
+    @property
+    def snapshot(self) -> IndexSnapshot | None:
+        """The index as it is now; None if it is empty."""
+        return self.log.last
 
     def of_group(self, key: tuple[str, str, str]) -> list[dict[str, Any]]:
         """Return the records of a group (`Group.key`), in survivor order."""
@@ -61,22 +72,66 @@ class ShardIndex:
 
         Raises:
             PinnedRootError: the group's end is not `span[0]` and the shard is not in the index.
+            olmo_loader.errors.IntegrityError: its ids are of another kind than those of the index.
         """
+        check_same_kind(self.records, {**header, "shard": shard}, self._root.url)
         while True:
             mine = self.of_group(group.key)
             if (mine[-1]["to"] if mine else 0) != span[0]:
                 self._require_same(mine, header, shard, span)
                 return False
-            seq = len(self._raw) + FIRST_SEQ
             previous = self._raw[-1][1] if self._raw else None
-            data = add_record(header, seq=seq, shard=shard, span=span, previous=previous)
-            name = f"{DATASET}{index_name(seq)}"
-            if self._root.storage.create(name, data):
-                self._raw.append((name, data))
-                self._take_up(parse_index_record(data, name))
-                self.snapshot = IndexSnapshot(seq, sha256_hex(data))
+            data = add_record(header, seq=self._next_seq, shard=shard, span=span, previous=previous)
+            if self._create(data):
                 return True
+
+    def set_weight(self, shard: str, weight: float, reason: str) -> bool:
+        """Give a shard a weight, 0 to retire it; False if it has that weight already.
+
+        Raises:
+            ConfigurationError: the shard is not in the index, is retired, or the weight is no
+                number from 0 on.
+        """
+        while True:
+            held = {record["shard"]: record["weight"] for record in self.records}
+            if shard not in held:
+                close = difflib.get_close_matches(shard, held, n=1)
+                hint = f"; the nearest is {close[0]}" if close else ""
+                raise ConfigurationError(f"{self._root.url}: no shard {shard} in the index{hint}")
+            if held[shard] == weight:
+                return False
+            if held[shard] == 0:
+                raise ConfigurationError(f"{self._root.url}: {shard} is retired, for good")
+            try:
+                data = weight_record(
+                    shard, weight, reason=reason, seq=self._next_seq, previous=self._raw[-1][1]
+                )
+            except LoaderError as error:
+                raise ConfigurationError(str(error)) from error
+            if self._create(data):
+                return True
+
+    @property
+    def _next_seq(self) -> int:
+        return len(self._raw) + FIRST_SEQ
+
+    def _create(self, data: bytes) -> bool:
+        """Append a record; False if another run took its number, whose records are then read."""
+        name = f"{DATASET}{index_name(self._next_seq)}"
+        is_mine = self._root.storage.create(name, data)
+        if not is_mine:
             self._read_on()
+            return False
+        self._raw.append((name, data))
+        record = parse_index_record(data, name)
+        if record["op"] == "add":
+            # Not the whole index again: adding a shard costs the same however many there are.
+            self.log.records.append(record)
+            self.log.hashes.append(sha256_hex(data))
+            self._take_up(record)
+        else:
+            self._check()
+        return True
 
     def _require_same(
         self,
@@ -107,9 +162,9 @@ class ShardIndex:
         self._check()
 
     def _check(self) -> None:
-        records, self.snapshot = check_chain(self._raw)
+        self.log = read_log(self._raw)
         self.records, self._by_group = [], {}
-        for record in records:
+        for record in self.log.shards():
             self._take_up(record)
 
     def _take_up(self, record: dict[str, Any]) -> None:

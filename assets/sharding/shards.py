@@ -251,7 +251,6 @@ def _digest(records: list[dict[str, Any]]) -> str:
     """Hash the shards in plan order, without their index numbers, which depend on the runs."""
     hashed = hashlib.sha256()
     for record in in_plan_order(records):
-        hashed.update(
-            canonical_json([record["shard"], record["sha256"], record["from"], record["to"]])
-        )
+        item = [record["shard"], record["sha256"], record["from"], record["to"]]
+        hashed.update(canonical_json(item if record["weight"] == 1 else [*item, record["weight"]]))
     return hashed.hexdigest()

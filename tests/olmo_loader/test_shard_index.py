@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from olmo_loader.shard_index import (
     index_name,
     parse_index_record,
     read_index,
+    read_log,
+    weight_record,
 )
 from olmo_loader.takedowns import read_takedowns, spans_by_shard, takedown_record
 from tests.olmo_loader.small_data import SmallDataset, make_small
@@ -84,11 +87,87 @@ def test_records_that_cannot_be_are_refused(small):
         add_record(header, seq=2, shard="s.npy", span=(0, 1), previous=None)
     with pytest.raises(ConfigurationError, match="is no range"):
         add_record(header, seq=1, shard="s.npy", span=(2, 1), previous=None)
-    later = canonical_json(seal({"op": "retire"}))
-    with pytest.raises(NotInThisVersion, match="'retire' is not in this version"):
+    later = canonical_json(seal({"op": "rewrite"}))
+    with pytest.raises(NotInThisVersion, match="'rewrite' is not in this version"):
         parse_index_record(later, "x")
+    with pytest.raises(IntegrityError, match="missing prev, reason"):
+        parse_index_record(canonical_json(seal({"op": "retire"})), "x")
     with pytest.raises(IntegrityError, match=r"missing .*bos_policy"):
         parse_index_record(canonical_json(seal({"op": "add"})), "x")
+
+
+def extended(small, *changes):
+    """Return the index with (shard number, weight) changes behind it."""
+    raw = list(small.index)
+    for number, weight in changes:
+        name = small.records[number]["shard"]
+        raw.append(
+            weight_record(name, weight, reason="test", seq=len(raw) + 1, previous=raw[-1])
+        )
+    return raw
+
+
+def logged(raw: list[bytes]):
+    return read_log([(index_name(at), data) for at, data in enumerate(raw, start=1)])
+
+
+def test_a_weight_holds_from_its_record_on(small):
+    log = logged(extended(small, (1, 2.5), (1, 3.0), (0, 0.0)))
+    assert [item["op"] for item in log.records[4:]] == ["weight", "weight", "retire"]
+
+    def weights(seq):
+        return [record["weight"] for record in log.shards(seq)]
+
+    assert weights(None) == [0.0, 3.0, 1.0, 1.0]
+    assert [weights(seq) for seq in (4, 5, 6)] == [[1] * 4, [1, 2.5, 1, 1], [1, 3, 1, 1]]
+    assert log.shards(4) == small.records
+    assert log.snapshot(4) == small.snapshot
+    assert log.last == log.snapshot(7)
+
+
+def test_a_record_with_another_weight_is_sealed_again(small):
+    changed = logged(extended(small, (2, 0.5))).shards()[2]
+    assert parse_record(canonical_json(changed), "x") == changed
+    assert {**changed, "weight": 1.0, "body_sha256": small.records[2]["body_sha256"]} == (
+        small.records[2]
+    )
+
+
+def test_a_retired_shard_is_in_no_training_plan_and_is_retired_for_good(small):
+    raw = extended(small, (1, 0.0))
+    shards = logged(raw).shards()
+    names = [record["shard"] for record in train_records(shards)]
+    assert names == [small.records[number]["shard"] for number in (0, 2, 3)]
+    again = weight_record(shards[1]["shard"], 1.0, reason="no", seq=6, previous=raw[-1])
+    with pytest.raises(IntegrityError, match=r"00000006\.json: weight of .* which is retired"):
+        logged([*raw, again])
+
+
+def test_changes_of_unknown_shards_and_impossible_weights_are_refused(small):
+    unknown = weight_record("shards/x.npy", 2.0, reason="r", seq=5, previous=small.index[-1])
+    with pytest.raises(IntegrityError, match=r"shards/x\.npy, which is not in the index"):
+        logged([*small.index, unknown])
+    for weight in (-1.0, math.inf, math.nan):
+        with pytest.raises(ConfigurationError, match="a weight is a number from 0 on"):
+            weight_record("s", weight, reason="r", seq=5, previous=b"")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tokenizer_sha256", "0" * 64),
+        ("dtype", "uint32"),
+        ("eos_token_id", 5),
+        ("pad_token_id", 5),
+        ("bos_policy", "document:1"),
+    ],
+)
+def test_shards_of_another_kind_do_not_share_an_index(small, field, value):
+    header = {**small.records[3], "sidecars": {}, field: value}
+    span = (small.records[3]["to"], small.records[3]["to"] + 1)
+    other = add_record(header, seq=5, shard="shards/o.npy", span=span, previous=small.index[-1])
+    with pytest.raises(IntegrityError, match=f"does not fit the index.*{field} {value}"):
+        logged([*small.index, other])
 
 
 def test_plan_order_is_by_generation_source_and_range_never_by_number(small):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from assets.errors import PinnedRootError, StageError
+from assets.errors import ConfigurationError, PinnedRootError, StageError
 from assets.manifest import Manifest
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
-from assets.sharding import shards as stage
+from assets.sharding import index as index_module, shards as stage
 from assets.sharding.groups import complete_groups
 from assets.sharding.index import ShardIndex
 from assets.sharding.shards import ShardReport, materialize_shards
@@ -21,6 +21,7 @@ from assets.sharding.spans import find_spans, pending_documents
 from assets.storage.local import LocalStorage
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
+from olmo_loader.errors import IntegrityError
 from olmo_loader.shard_format import open_docs, read_header
 from tests.assets.tokenizing.kept_root import KeptRoot, Landed
 
@@ -113,6 +114,65 @@ def test_a_small_rest_is_pending_until_more_lands(kept):
     assert third.pending == {"s": (0, 0), "t": (0, 0)}
     after = dataset_files(kept)
     assert {name: after[name] for name in before} == before
+
+
+def test_a_weight_is_a_record_of_its_own_and_survives_later_shards(kept):
+    first = materialize(kept)
+    index = ShardIndex(kept.root)
+    shard = index.records[1]["shard"]
+    assert index.set_weight(shard, 2.0, "good")
+    assert not index.set_weight(shard, 2.0, "again")
+    assert index.of_group(("s", "", "train"))[1]["weight"] == 2.0
+    kept.land({("s", "c"): [text(7)]})
+    second = materialize(kept)
+    reread = ShardIndex(kept.root)
+    assert [record["seq"] for record in reread.records] == [1, 2, 3, 4, 5, 7]
+    assert [record["weight"] for record in reread.records] == [1, 2, 1, 1, 1, 1]
+    assert reread.log.shards(5) == reread.log.records[:5]
+    assert second.digest != first.digest
+
+
+def test_a_change_that_cannot_be_says_why(kept):
+    materialize(kept)
+    index = ShardIndex(kept.root)
+    shard = index.records[0]["shard"]
+    with pytest.raises(ConfigurationError, match=f"no shard {shard}x in .* nearest is {shard}"):
+        index.set_weight(f"{shard}x", 2.0, "r")
+    with pytest.raises(ConfigurationError, match="a number from 0 on, not -1"):
+        index.set_weight(shard, -1.0, "r")
+    index.set_weight(shard, 0.0, "bad pages")
+    with pytest.raises(ConfigurationError, match="is retired, for good"):
+        index.set_weight(shard, 1.0, "r")
+
+
+def test_two_changes_at_once_both_count(kept):
+    materialize(kept)
+    one, other = ShardIndex(kept.root), ShardIndex(kept.root)
+    one.set_weight(one.records[0]["shard"], 2.0, "r")
+    other.set_weight(other.records[1]["shard"], 3.0, "r")
+    assert [record["weight"] for record in ShardIndex(kept.root).records[:2]] == [2.0, 3.0]
+
+
+def test_ids_of_another_kind_are_not_added(kept):
+    materialize(kept)
+    index = ShardIndex(kept.root)
+    header = {**index.records[0], "tokenizer_sha256": "0" * 64}
+    group = complete_groups(kept.root, ShardingSettings(), kept.log)[0][0]
+    with pytest.raises(IntegrityError, match=r"tokenizer_sha256 0000.* make another data set"):
+        index.append(group, header, "shards/s/9.npy", (5, 6))
+
+
+def test_appending_a_shard_reads_no_other_record(kept, monkeypatch):
+    materialize(kept)
+    index = ShardIndex(kept.root)
+    reads = []
+    monkeypatch.setattr(index_module, "read_log", lambda _: reads.append(1))
+    header = {**index.records[-1]}
+    group = complete_groups(kept.root, ShardingSettings(), kept.log)[0][1]
+    assert index.append(group, header, "shards/t/9.npy", (1, 1))
+    assert reads == []
+    assert index.snapshot is not None
+    assert index.snapshot.seq == 6
 
 
 def test_a_second_run_does_nothing(kept):
