@@ -196,7 +196,7 @@ def reseal_index(data: SmallDataset, **changes) -> None:
     ("changes", "message"),
     [
         ({"max_id": 298}, "differs from the index in max_id"),
-        ({"bos_policy": "each"}, "differs from the index in bos_policy"),
+        ({"n_docs": 6}, "differs from the index in n_docs"),
         ({"sha256": "0" * 64}, "differs from the index in sha256"),
     ],
 )
