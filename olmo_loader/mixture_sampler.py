@@ -69,9 +69,7 @@ class MixtureSampler:
         self._limits = list(limits) if limits is not None else pass_limits(mixture, units)
         means = mean_tokens if mean_tokens is not None else np.full(count, float(slots))
         self._inverse = relative_means(means).tolist()
-        self.active = np.array(
-            [w > 0 and limit > 0 for w, limit in zip(mixture.weights, self._limits, strict=True)]
-        )
+        self.active = np.array(mixture.weights) > 0
         self.tokens = self.draws = 0
         self.consumed, self.deficits = [0] * count, [0] * count
         self._drawn, self._cursors, self._passes = [0] * count, [0] * count, [0] * count

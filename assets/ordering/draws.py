@@ -132,16 +132,14 @@ class _Run:
             limits = pass_limits(draws.mixture, draws.units)
         self._limits = np.array(limits, np.int64)
         weights = np.array(draws.mixture.weights)
-        self._state.active[:] = (weights > 0) & (self._limits > 0)
-        starved = np.flatnonzero((weights > 0) & (self._limits == 0))
-        if len(starved) and draws.mixture.exhausted != "renormalise":
-            self._state.short = int(starved[0])
+        self._state.active[:] = weights > 0
         self._cursors = np.zeros(count, np.int64)
         self._sizes = np.zeros(count, np.int64)
         self._starts = np.zeros(count, np.int64)
         self._order = self._make_room()
         self._tokens = np.empty(0, np.int32) if draws.tokens_of is None else self._token_room()
-        for group in np.flatnonzero(self._state.active).tolist():
+        # A group that may not be drawn has no pass: it is found exhausted when its turn comes.
+        for group in np.flatnonzero(self._state.active & (self._limits > 0)).tolist():
             self._begin_pass(group, 0)
         means = draws.mean_tokens
         full = np.full(count, float(draws.slots))
@@ -152,7 +150,7 @@ class _Run:
         """One array for the passes of all groups, each as long as its longest pass."""
         rooms = [
             max(item.first_size(), item.whole_size() if limit > item.first_size() else 0)
-            if active
+            if active and limit > 0
             else 0
             for item, limit, active in zip(
                 self._draws.units, self._limits, self._state.active, strict=True

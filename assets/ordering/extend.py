@@ -22,7 +22,7 @@ import numpy as np
 from assets.canonical import canonical_json
 from assets.errors import ConfigurationError, IntegrityError
 from assets.ordering.drafts import with_id
-from assets.ordering.extended_tables import extend_tables
+from assets.ordering.extended_tables import ExtendedTables, extend_tables
 from assets.ordering.order_files import (
     OrderWriter,
     recount_rows,
@@ -241,22 +241,8 @@ class _Maker:
         uses = described.get("uses") or list(range(len(self._shards)))
         tables = SegmentTables(found.tables, found.spans, self._shards, uses)
         is_mixed = described["order"] == MIXTURE
-        writer = OrderWriter(self._folder, tables.num_instances, has_groups=is_mixed)
-        self._copy_prefix(writer)
-        rows = [] if not is_mixed else self._kept_rows(described, tables, writer)
-        segments = list(described["segments"])
-        for number, segment in enumerate(segments):
-            if segment.get("is_copied"):
-                continue
-            begun = {**segment, "levels": found.levels, "whole": found.whole}
-            if segment["mixture"] is None:
-                segments[number] = self._write_shuffled(writer, tables, begun, number, counts)
-                continue
-            segments[number], made = write_segment(
-                writer, tables, begun, number=number, seed=parent.seed
-            )
-            rows += made
-        writer.close()
+        with OrderWriter(self._folder, tables.num_instances, has_groups=is_mixed) as writer:
+            segments, rows = self._write_order(writer, described, found, tables, counts)
         if writer.positions == consumed:
             raise ConfigurationError(
                 f"plan {parent.plan_id}: nothing is left to draw after {consumed:,d} positions; "
@@ -273,6 +259,32 @@ class _Maker:
         if is_mixed:
             plan["sources"] = rows
         return plan, writer.positions
+
+    def _write_order(
+        self,
+        writer: OrderWriter,
+        described: Mapping[str, Any],
+        found: ExtendedTables,
+        tables: SegmentTables,
+        counts: np.ndarray,
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Copy the prefix and draw the new segments; return all segments, and the shares."""
+        self._copy_prefix(writer)
+        is_mixed = described["order"] == MIXTURE
+        rows = self._kept_rows(described, tables, writer) if is_mixed else []
+        segments = list(described["segments"])
+        for number, segment in enumerate(segments):
+            if segment.get("is_copied"):
+                continue
+            begun = {**segment, "levels": found.levels, "whole": found.whole}
+            if segment["mixture"] is None:
+                segments[number] = self._write_shuffled(writer, tables, begun, number, counts)
+                continue
+            seed = self._parent.seed
+            done, made = write_segment(writer, tables, begun, number=number, seed=seed)
+            segments[number] = done
+            rows += made
+        return segments, rows
 
     def _count(self) -> np.ndarray:
         parent, end = self._parent, self._extension.consumed

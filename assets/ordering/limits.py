@@ -10,8 +10,11 @@ import numpy as np
 
 from assets.ordering.coverage import Coverage, range_tokens
 from assets.ordering.order_tables import SegmentTables
+from assets.ordering.recut import read_counts
 from olmo_loader.mixture import GroupUnits, Mixture, pass_limits
 from olmo_loader.segment_units import mean_tokens, shard_groups
+
+_EPSILON = 1e-9
 
 
 def draw_limits(
@@ -23,8 +26,8 @@ def draw_limits(
 ) -> list[int]:
     """Return the draws that a segment allows each group.
 
-    A group may be read `max_repetition` times in all, in the size of what can be drawn of it: what
-    was read at least once, and what was never read.
+    The first pass goes on with the pass before the segment. After it everything was read as often
+    as what was read most, and passes over the whole group follow up to `max_repetition`.
 
     Args:
         mixture: of the segment.
@@ -33,50 +36,64 @@ def draw_limits(
         segment: with levels and whole.
         counts: how often each instance was read before; None: nothing was.
     """
-    if counts is None or mixture.exhausted in {"stop", "error"}:
-        return pass_limits(mixture, units)
     live = sorted(number for level in segment["levels"] for number in level)
-    if live == list(range(len(tables.tables))) == sorted(segment["whole"]):
-        return _by_instances(mixture, units, counts)
-    return _by_tokens(mixture, units, tables, counts)
-
-
-def _by_instances(mixture: Mixture, units: Sequence[GroupUnits], counts: np.ndarray) -> list[int]:
+    is_plain = live == sorted(segment["whole"])
+    if (counts is None and is_plain) or mixture.exhausted in {"stop", "error"}:
+        return pass_limits(mixture, units)
+    if counts is None:
+        counts = np.zeros(tables.num_instances, np.uint32)
+    if is_plain and live == list(range(len(tables.tables))):
+        most, within = _by_instances(mixture, units, counts)
+    else:
+        most, within = _by_tokens(mixture, units, tables, counts)
     limits = []
-    for group, cap in zip(units, mixture.max_repetition, strict=True):
-        read = sum(int(counts[start:end].sum()) for start, end in group.whole.tolist())
-        limits.append(max(math.floor(cap * group.whole_size() + _EPSILON) - read, 0))
+    for number, group in enumerate(units):
+        cap, first = mixture.max_repetition[number], group.first_size()
+        passes = max(most[number], 1) if first else most[number]
+        if cap >= passes:
+            whole = math.floor((cap - passes) * group.whole_size() + _EPSILON)
+            limits.append(first + whole)
+        else:
+            limits.append(min(max(within[number], 0), first))
     return limits
+
+
+def _by_instances(
+    mixture: Mixture, units: Sequence[GroupUnits], counts: np.ndarray
+) -> tuple[list[int], list[int]]:
+    """Return how often a group's instances were read at most, and the draws left within a pass."""
+    most, within = [], []
+    for group, cap in zip(units, mixture.max_repetition, strict=True):
+        parts = [counts[start:end] for start, end in group.whole.tolist()]
+        read = sum(int(part.sum()) for part in parts)
+        most.append(max((int(part.max(initial=0)) for part in parts), default=0))
+        within.append(math.floor(cap * group.whole_size() + _EPSILON) - read)
+    return most, within
 
 
 def _by_tokens(
     mixture: Mixture, units: Sequence[GroupUnits], tables: SegmentTables, counts: np.ndarray
-) -> list[int]:
-    """Instances of several lengths stand over the same tokens: count tokens."""
-    read = np.zeros(len(units), np.int64)
-    reachable = np.zeros(len(units), np.int64)
+) -> tuple[list[int], list[int]]:
+    """As `_by_instances`, where instances of several tables stand over the same tokens."""
+    count = len(units)
+    most, read, reached = [0] * count, [0] * count, [0] * count
     owners = shard_groups(tables.shards, mixture.groups)
-    grown = np.zeros(tables.num_instances, np.uint32)
-    grown[: len(counts)] = counts
-    for shard, pieces in Coverage(tables, draws=grown).shards():
+    for shard, pieces in Coverage(tables, draws=counts).shards():
         owner = owners[shard]
         if owner >= 0:
-            read[owner] += int(((pieces.ends - pieces.starts) * pieces.draws).sum())
-            reachable[owner] += range_tokens(pieces.union(least=1))
+            bounds, found = read_counts(pieces, tables.shards[shard]["n_tokens"])
+            most[owner] = max(most[owner], int(found.max(initial=0)))
+            read[owner] += int((np.diff(bounds) * found).sum())
+            reached[owner] += range_tokens(pieces.union(least=1))
     means = mean_tokens(units, tables.tokens)
-    limits = []
+    within = []
     for number, group in enumerate(units):
         first = sum(
             int(tables.tokens(np.arange(start, end)).sum())
             for level in group.levels
             for start, end in level.tolist()
-            if not grown[start:end].any()
+            if not counts[start:end].any()
         )
-        allowed = mixture.max_repetition[number] * (int(reachable[number]) + first) - read[number]
-        limits.append(
-            max(math.floor(allowed / means[number] + _EPSILON), 0) if means[number] else 0
-        )
-    return limits
-
-
-_EPSILON = 1e-9
+        allowed = mixture.max_repetition[number] * (reached[number] + first) - read[number]
+        within.append(math.floor(allowed / means[number] + _EPSILON) if means[number] else 0)
+    return most, within

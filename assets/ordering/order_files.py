@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -56,7 +56,10 @@ class OrderWriter:
             return np.empty(0, self.dtype)
         return np.memmap(self.folder / ORDER_FILE, self.dtype, mode="r")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Finish both files."""
         for file in (self._order, self._groups):
             if file is not None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,6 +57,13 @@ class SpanWriter:
         self.num_spans = self.num_instances = 0
         np.zeros(1, OFFSET).tofile(self._offsets)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spans.close()
+        self._offsets.close()
+
     def copy(self, files: SpanFiles) -> None:
         """Take over all spans of another plan."""
         files.spans.tofile(self._spans)
@@ -72,8 +79,7 @@ class SpanWriter:
 
     def close(self) -> SpanFiles:
         """Finish and map both files."""
-        self._spans.close()
-        self._offsets.close()
+        self.__exit__()
         names = (SPANS_FILE, OFFSETS_FILE)
         files = {
             name: {
@@ -251,17 +257,20 @@ def pack_plan(
     options = plan["packing_options"]
     dataset, taken = dataset_dir(root), spans_by_shard(takedowns)
     classes = long_document_classes(root, shards, options, slots)
-    writer = SpanWriter(folder)
     tables, reports = [], {}
-    for name, numbers in _by_group(shards):
-        packer = Packer(writer, slots=slots, seed=plan["seed"], options=options, classes=classes)
-        for number in numbers:
-            record = shards[number]
-            packer.add_shard(number, dataset / record["shard"], record, taken.get(record["shard"]))
-        packer.finish()
-        tables.append(span_table(packer.first, writer.num_instances, slots))
-        reports[name] = packer.report.as_dict()
-        warn_if_low(name, reports[name])
+    with SpanWriter(folder) as writer:
+        for name, numbers in _by_group(shards):
+            packer = Packer(
+                writer, slots=slots, seed=plan["seed"], options=options, classes=classes
+            )
+            for number in numbers:
+                record = shards[number]
+                path = dataset / record["shard"]
+                packer.add_shard(number, path, record, taken.get(record["shard"]))
+            packer.finish()
+            tables.append(span_table(packer.first, writer.num_instances, slots))
+            reports[name] = packer.report.as_dict()
+            warn_if_low(name, reports[name])
     return PackedTables(tables=tables, spans=writer.close(), report=reports)
 
 

@@ -185,14 +185,13 @@ def _write_mixture(
     folder: Path, plan: dict[str, Any], tables: SegmentTables
 ) -> tuple[dict[str, Any], int]:
     every = list(range(len(tables.tables)))
-    writer = OrderWriter(folder, tables.num_instances, has_groups=True)
     segments, rows = [], []
-    for number, segment in enumerate(plan["segments"]):
-        begun = {**segment, "levels": [every], "whole": every}
-        done, found = write_segment(writer, tables, begun, number=number, seed=plan["seed"])
-        segments.append(done)
-        rows += found
-    writer.close()
+    with OrderWriter(folder, tables.num_instances, has_groups=True) as writer:
+        for number, segment in enumerate(plan["segments"]):
+            begun = {**segment, "levels": [every], "whole": every}
+            done, found = write_segment(writer, tables, begun, number=number, seed=plan["seed"])
+            segments.append(done)
+            rows += found
     return {**plan, "segments": segments, "sources": rows}, writer.positions
 
 

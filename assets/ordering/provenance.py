@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from assets.errors import IntegrityError
-from assets.ordering.coverage import Coverage, range_tokens
+from assets.ordering.coverage import Coverage, ShardPieces, range_tokens
 from olmo_loader.plan import Plan
 from olmo_loader.plan_identity import train_records
 from olmo_loader.shard_files import CSV_SUFFIX, TOKENS_SUFFIX
@@ -104,9 +104,9 @@ def _covered_table(
     rows = []
     for number, pieces in coverage.shards():
         record = plan.shards[number]
-        sizes = pieces.ends - pieces.starts
-        for repeat in range(1, max(int(pieces.draws.max(initial=0)), 1) + 1):
-            used = pieces.draws >= repeat
+        sizes, draws, instances = _distinct(pieces)
+        for repeat in range(1, max(int(draws.max(initial=0)), 1) + 1):
+            used = draws >= repeat
             rows.append(
                 {
                     "Dataset": record["source"],
@@ -117,7 +117,7 @@ def _covered_table(
                     "tokens": record["n_tokens"],
                     "sha256": record["sha256"],
                     "licence": licences.get(record["source"]),
-                    "instances": len(np.unique(pieces.instances[used])),
+                    "instances": len(np.unique(instances[used])),
                     "share": int(sizes[used].sum()),
                 }
             )
@@ -126,6 +126,15 @@ def _covered_table(
     for column in ("first_global_index", "last_global_index"):
         table[column] = pd.array([None] * len(table), dtype="Int64")
     return table[list(COLUMNS)]
+
+
+def _distinct(pieces: ShardPieces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return size, draws and instance of each range of a shard, one that stands in several once."""
+    ranges = np.stack((pieces.starts, pieces.ends), axis=1)
+    found, first, where = np.unique(ranges, axis=0, return_index=True, return_inverse=True)
+    draws = np.zeros(len(found), np.int64)
+    np.add.at(draws, where.reshape(-1), pieces.draws)
+    return found[:, 1] - found[:, 0], draws, pieces.instances[first]
 
 
 def check_covered_provenance(
