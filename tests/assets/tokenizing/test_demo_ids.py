@@ -35,7 +35,7 @@ def decoded(folder, name):
         yield from (column.slice(first, size) for first in range(0, len(column), size))
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", ["allenai_dolma2.json", "allenai_gpt-neox-olmo-dolma-v1_5.json"])
 def test_every_engine_gives_the_reference_ids_on_every_document(tmp_path, source, name):
