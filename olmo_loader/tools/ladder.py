@@ -7,16 +7,18 @@
     + masks          document lengths, masked spans, the filter
     + collate        a batch of torch tensors
     + threads        `build_train_dataloader`, reading ahead
-    + processes      torch's DataLoader with worker processes
+    + processes      the same with worker processes in the threads' place
 """
 
 from __future__ import annotations
 
-import resource
+import contextlib
+import multiprocessing
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
 from olmo_loader.published import PublishedDataset, open_published
 
 _READ_BYTES = 1 << 20
+_WARM_UP = 4
+"""Batches before a trainer's waiting is measured."""
 RAW, RANDOM, MASKS, COLLATE, THREADS, PROCESSES = (
     *("raw read", "random instance", "+ masks", "+ collate", "+ threads", "+ processes"),
 )
@@ -40,7 +44,7 @@ class Rung:
     tokens: int
     wall_s: float
     cpu_s: float
-    """Of all threads and worker processes."""
+    """Of all threads and worker processes, their start left out."""
 
     @property
     def tokens_per_s(self) -> float:
@@ -82,18 +86,19 @@ def climb(folder: str | Path, plan: str | None, options: LadderOptions) -> Itera
     yield _measure(COLLATE, _batches(folder, plan, options, threads=0), options)
     yield _measure(THREADS, _batches(folder, plan, options, threads=options.threads), options)
     if options.processes:
-        yield _measure_processes(folder, plan, options)
+        work = _batches(folder, plan, options, threads=0, processes=options.processes)
+        yield _measure(PROCESSES, work, options)
 
 
 def _measure(name: str, work: Iterator[int], options: LadderOptions) -> Rung:
     """Run ``work``, an endless iterator of tokens done, for a while; the first step is warm-up."""
     next(work)
-    tokens, began, cpu = 0, time.perf_counter(), time.process_time()
+    tokens, began, cpu = 0, time.perf_counter(), _cpu_s()
     for count in work:
         tokens += count
         if time.perf_counter() - began >= options.seconds:
             break
-    rung = Rung(name, tokens, time.perf_counter() - began, time.process_time() - cpu)
+    rung = Rung(name, tokens, time.perf_counter() - began, _cpu_s() - cpu)
     if hasattr(work, "close"):
         work.close()
     return rung
@@ -127,15 +132,22 @@ def _read_random(data: PublishedDataset, options: LadderOptions, *, masks: bool)
 
 
 def _batches(
-    folder: str | Path, plan: str | None, options: LadderOptions, *, threads: int
+    folder: str | Path,
+    plan: str | None,
+    options: LadderOptions,
+    *,
+    threads: int,
+    processes: int = 0,
 ) -> Iterator[int]:
-    with closing(_loader(folder, plan, options, threads)) as loader:
+    with closing(_loader(folder, plan, options, threads, processes)) as loader:
         while True:
             for batch in loader:
                 yield batch["input_ids"].numel()
 
 
-def _loader(folder: str | Path, plan: str | None, options: LadderOptions, threads: int) -> Any:
+def _loader(
+    folder: str | Path, plan: str | None, options: LadderOptions, threads: int, processes: int = 0
+) -> Any:
     from olmo_loader.loader import build_train_dataloader  # noqa: PLC0415 - torch, on demand
 
     return build_train_dataloader(
@@ -147,51 +159,38 @@ def _loader(folder: str | Path, plan: str | None, options: LadderOptions, thread
         generate_doc_lengths=True,
         instance_filter_config=InstanceFilterConfig(),
         num_threads=threads,
+        num_workers=processes,
     )
 
 
-def _measure_processes(folder: str | Path, plan: str | None, options: LadderOptions) -> Rung:
-    """Measure torch's workers; their CPU time is known once they have ended."""
-    before = _children_cpu_s()
-    rung = _measure(PROCESSES, _worker_batches(folder, plan, options), options)
-    workers = _children_cpu_s() - before
-    return Rung(rung.name, rung.tokens, rung.wall_s, rung.cpu_s + workers)
-
-
-def _worker_batches(folder: str | Path, plan: str | None, options: LadderOptions) -> Iterator[int]:
-    from torch.utils.data import DataLoader  # noqa: PLC0415 - torch, on demand
-
-    from olmo_loader.collator import DataCollator  # noqa: PLC0415 - likewise
-    from olmo_loader.iterable_dataset import IterableDataset  # noqa: PLC0415 - likewise
-
-    source = _loader(folder, plan, options, 0).dataset
-    batches: DataLoader[Any] = DataLoader(
-        IterableDataset(source, options.batch_size, world_size=1, rank=0),
-        batch_size=options.batch_size,
-        collate_fn=DataCollator("right", source.pad_token_id),
-        num_workers=options.processes,
-        multiprocessing_context="spawn",
-    )
-    while True:
-        for batch in batches:
-            yield batch["input_ids"].numel()
-
-
-def _children_cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _cpu_s() -> float:
+    """Return the CPU seconds of this process and of the workers it has now."""
+    ticks = 0
+    for child in multiprocessing.active_children():
+        with contextlib.suppress(FileNotFoundError):
+            fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def measure_against(
     folder: str | Path, plan: str | None, options: LadderOptions, tokens_per_s: float
 ) -> Any:
-    """Return the `LoaderReport` of a trainer that takes ``tokens_per_s``: it sleeps that long."""
+    """Return the `LoaderReport` of a trainer that takes ``tokens_per_s``: it sleeps that long.
+
+    The first batches, which nobody could have read ahead, are left out.
+    """
     with closing(_loader(folder, plan, options, options.threads)) as loader:
-        began, tokens = time.perf_counter(), 0
-        while time.perf_counter() - began < options.seconds:
+        began, warm = time.perf_counter(), None
+        while True:
             for batch in loader:
-                tokens = batch["input_ids"].numel()
-                time.sleep(tokens / tokens_per_s)
-                if time.perf_counter() - began >= options.seconds:
-                    break
-        return loader.report()
+                time.sleep(batch["input_ids"].numel() / tokens_per_s)
+                if warm is None and loader.report().batches >= _WARM_UP:
+                    began, warm = time.perf_counter(), loader.report()
+                elif warm is not None and time.perf_counter() - began >= options.seconds:
+                    report = loader.report()
+                    return replace(
+                        report,
+                        wait_s=report.wait_s - warm.wait_s,
+                        step_s=report.step_s - warm.step_s,
+                    )

@@ -55,7 +55,7 @@ def test_worker_processes_are_a_rung_too(small):
 
 def test_a_trainer_that_takes_its_time_does_not_wait(small):
     options = LadderOptions(seconds=0.5)
-    slow = measure_against(small.folder, None, options, tokens_per_s=5_000)
+    slow = measure_against(small.folder, None, options, tokens_per_s=10_000)
     assert slow.wait_share < 0.5
     assert slow.batches >= 1
     assert sum(slow.share_per_source.values()) == pytest.approx(1)
