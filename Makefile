@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export DAGSTER_DISABLE_TELEMETRY := yes
 
-.PHONY: run ui test check format lint types contracts spelling clean bench interop bench-loader
+.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup
 
 ## run: install what is needed (no torch) and make the demo data set, end to end
 run: $(VENV)/.platform
@@ -19,6 +19,10 @@ ui: $(VENV)/.platform
 test: $(VENV)/.test
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+## test-deep: the tests that take minutes each
+test-deep: $(VENV)/.test
+	$(BIN)/python -m pytest -m deep
 
 ## check: format, lint, types, import contracts, spelling, pins
 check: $(VENV)/.test
@@ -53,6 +57,17 @@ BENCH_LOADER ?=
 bench-loader: $(VENV)/.test
 	-$(MAKE) --no-print-directory --keep-going .venv-interop/.installed .venv-interop-core/.installed .venv-bench-peers/.installed
 	$(BIN)/python -m benchmarks.loader $(BENCH_LOADER)
+
+## bench-dedup: CPU of signatures, LSH join and the whole of dedup beside datasketch and datatrove
+BENCH_DEDUP ?=
+bench-dedup: $(VENV)/.test
+	-$(MAKE) --no-print-directory .venv-bench-dedup/.installed
+	$(BIN)/python -m benchmarks.dedup $(BENCH_DEDUP)
+
+.venv-bench-dedup/.installed: benchmarks/dedup_peers.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # Each peer in an environment of its own: their pins contradict one another's and ours. torch comes
 # first, because left to itself pip takes a build for GPUs.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assets.dedup.grouping import number_runs, run_starts, sort_hashes
 from assets.dedup.kept import KeptBefore
 
 
@@ -20,9 +21,9 @@ class Buckets:
     members: np.ndarray
     """int64: kept documents in order, each bucket filled from the start of its room."""
     stored: np.ndarray
-    """(buckets,) int64: how many members there are so far."""
+    """(buckets,) int32: how many members there are so far."""
     kept: np.ndarray
-    """(buckets,) int64: kept documents so far, those without room included."""
+    """(buckets,) int32: kept documents so far, those without room included."""
 
     @property
     def filled(self) -> np.ndarray:
@@ -36,7 +37,7 @@ def find_buckets(
     """Return the buckets of one generation, filled with what earlier generations kept.
 
     A bucket with one document of this generation and none kept before is left out: it cannot
-    propose anything. Time is one argsort per band.
+    propose anything. Time is one sort per band.
 
     Args:
         keys: (documents, bands) uint64.
@@ -47,43 +48,44 @@ def find_buckets(
     documents, bands = keys.shape
     of = np.full((documents, bands), -1, np.int32)
     those = np.flatnonzero(has_shingles)
+    everyone = len(those) == documents
     rooms, members, stored, kept = [], [], [], []
     count = 0
     for band in range(bands):
-        order, sizes, distinct = _group(keys[those, band])
-        offsets, found, totals = before.find_buckets(distinct, limit)
+        order, ordered = sort_hashes(keys[:, band] if everyone else keys[those, band])
+        runs = run_starts(ordered)
+        sizes = np.diff(runs)
+        offsets, found, totals = before.find_buckets(ordered[runs[:-1]], limit)
         old = np.diff(offsets)
         useful = (sizes > 1) | (old > 0)
         numbers = np.where(useful, count + np.cumsum(useful) - 1, -1)
-        of[those[order], band] = np.repeat(numbers, sizes)
+        number_runs(order, runs, numbers, those, of[:, band])
         count += int(useful.sum())
-        rooms.append(np.minimum(old + sizes, limit)[useful])
+        rooms.append(np.minimum(old + sizes, limit)[useful].astype(np.int32))
         # A bucket that is not useful has no earlier kept documents: `found` belongs to useful ones.
         members.append(found)
-        stored.append(old[useful])
-        kept.append(totals[useful])
-    starts = np.concatenate([[0], np.cumsum(_joined(rooms))]).astype(np.int64)
-    all_stored = _joined(stored)
+        stored.append(old[useful].astype(np.int32))
+        kept.append(totals[useful].astype(np.int32))
+    starts = np.append(np.int64(0), np.cumsum(_joined(rooms, np.int32), dtype=np.int64))
+    # Millions of buckets: what is not needed any more is given back at once.
+    rooms.clear()
+    all_stored = _joined(stored, np.int32)
+    stored.clear()
     room = np.zeros(int(starts[-1]), np.int64)
-    room[_ranges(starts[:-1], all_stored)] = _joined(members)
-    return Buckets(of=of, starts=starts, members=room, stored=all_stored, kept=_joined(kept))
+    room[_ranges(starts[:-1], all_stored)] = _joined(members, np.int64)
+    all_kept = _joined(kept, np.int32)
+    return Buckets(of=of, starts=starts, members=room, stored=all_stored, kept=all_kept)
 
 
-def _group(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the order that sorts the keys, and size and key of each run of equal ones."""
-    order = np.argsort(keys)
-    ordered = keys[order]
-    firsts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(keys)])
-    sizes = np.diff(np.append(firsts, len(keys)))
-    return order, sizes, ordered[firsts]
-
-
-def _joined(arrays: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate([*arrays, np.empty(0, np.int64)]).astype(np.int64)
+def _joined(arrays: list[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate([*arrays, np.empty(0, dtype)])
 
 
 def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return the concatenation of the ranges [start, start + size), int64."""
+    # Millions of buckets hold nothing before the first is filled.
+    some = np.flatnonzero(sizes)
+    starts, sizes = starts[some], sizes[some]
     before = np.concatenate([[0], np.cumsum(sizes)])[: len(sizes)]
     shifts: np.ndarray = np.repeat(starts - before, sizes)
     shifts += np.arange(len(shifts))
