@@ -133,9 +133,10 @@ def check_shards(place: DataPlace, records: Sequence[dict[str, Any]], plan: Plan
 
     Remote shards are not asked for their sizes, the place is told which ones to expect.
     """
-    paths = [str(place.shard(record)) for record in records]
+    paths = [place.shard(record) for record in records]
+    name, item = plan.dtype.name, plan.dtype.itemsize
     for path, record in zip(paths, records, strict=True):
-        _check_record(path, record, plan)
+        _check_record(path, record, name, item)
     if not place.ranges.is_local:
         place.ranges.expect(
             {path: record["size"] for path, record in zip(paths, records, strict=True)}
@@ -150,15 +151,15 @@ def check_shards(place: DataPlace, records: Sequence[dict[str, Any]], plan: Plan
             raise IntegrityError(f"{path}: {size} bytes, the index says {record['size']}")
 
 
-def _check_record(path: str, record: dict[str, Any], plan: Plan) -> None:
-    if record["size"] != record["n_tokens"] * plan.dtype.itemsize:
+def _check_record(path: str, record: dict[str, Any], dtype: str, item: int) -> None:
+    if record["size"] != record["n_tokens"] * item:
         raise IntegrityError(
-            f"{path}: {record['n_tokens']} ids of {plan.dtype.name} are not {record['size']} bytes"
+            f"{path}: {record['n_tokens']} ids of {dtype} are not {record['size']} bytes"
         )
-    if record["dtype"] != plan.dtype.name or record["max_id"] >= record["vocab_size"]:
+    if record["dtype"] != dtype or record["max_id"] >= record["vocab_size"]:
         raise IntegrityError(
             f"{path}: {record['dtype']} with ids up to {record['max_id']} is not "
-            f"{plan.dtype.name} of a vocabulary of {record['vocab_size']}"
+            f"{dtype} of a vocabulary of {record['vocab_size']}"
         )
 
 
@@ -208,7 +209,7 @@ def _label_masks(
     if not any(MASK_SUFFIX in record["sidecars"] for record in shards):
         return None
     return tuple(
-        sidecar_name(str(place.shard(record)), MASK_SUFFIX)
+        sidecar_name(place.shard(record), MASK_SUFFIX)
         if MASK_SUFFIX in record["sidecars"]
         else None
         for record in shards

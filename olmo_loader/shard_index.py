@@ -138,7 +138,11 @@ def parse_index_record(data: bytes, where: str) -> dict[str, Any]:
         IntegrityError: damaged, or a field is missing or contradicts another.
         NotInThisVersion: an unknown operation.
     """
-    record = parse_record(data, where)
+    return check_index_record(parse_record(data, where), where)
+
+
+def check_index_record(record: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return ``record`` if it says all that an index record says; errors as above, save damage."""
     if record.get("op") in ("weight", "retire"):
         require_keys(record, _CHANGE_KEYS, where)
         return record
