@@ -18,6 +18,7 @@ Seconds here depend on the machine and its load; compare the ratios.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
@@ -116,8 +117,10 @@ class Candidate:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
         try:
             self._process.wait(timeout=20)
         except subprocess.TimeoutExpired:
@@ -126,21 +129,27 @@ class Candidate:
 
 
 def open_candidates(folder: Path, spec: dict[str, Any], peers: Sequence[str]) -> list[Candidate]:
-    """Start our process and the peers'; print what is not there."""
+    """Start our process and the peers', and print what they are."""
     (folder / "work").mkdir(exist_ok=True)
     spec_file = folder / "spec.json"
     spec_file.write_text(json.dumps({**spec, "work_dir": str(folder / "work")}))
     module = [sys.executable, "-m", "benchmarks.loader_ours", str(spec_file)]
-    candidates = [Candidate(module, folder / "ours.log")]
+    candidates = [Candidate(module, folder / "ours.log"), *open_peers(spec_file, peers)]
+    for candidate in candidates:
+        print(f"{candidate.title or 'not measured'}{candidate.problem and ': '}{candidate.problem}")
+    return candidates
+
+
+def open_peers(spec_file: Path, peers: Sequence[str]) -> list[Candidate]:
+    """Start the peers whose environment is there; print which is not."""
+    candidates = []
     for peer in peers:
         python = REPOSITORY / PEERS[peer] / "bin" / "python"
         if not python.exists():
             print(f"{peer}: not measured, {PEERS[peer]} is missing (make bench-loader makes it)")
             continue
         command = [str(python), "-m", "benchmarks.loader_peers", peer, str(spec_file)]
-        candidates.append(Candidate(command, folder / f"{peer}.log"))
-    for candidate in candidates:
-        print(f"{candidate.title or 'not measured'}{candidate.problem and ': '}{candidate.problem}")
+        candidates.append(Candidate(command, spec_file.with_name(f"{peer}.log")))
     return candidates
 
 
