@@ -36,6 +36,9 @@ _POLL_S = 0.5
 _STACK_S = 0.3
 _LAST_WORDS_S = 5.0
 _LARGEST_PICKLE = 1 << 20
+_READY = -1
+_START_S = 120.0
+"""How long an interpreter may take to start and to open the data."""
 
 
 class _Worker:
@@ -46,6 +49,9 @@ class _Worker:
         self.name = f"olmo-worker-{number}"
         self.trace = folder / f"{number}.trace"
         self.task: int | None = None
+        self.is_ready = False
+        self.since = time.monotonic()
+        """When it was started, became ready, or got its task, whichever is last."""
         self.connection, theirs = context.Pipe()
         self.process = context.Process(
             target=_serve, args=(theirs, function, str(self.trace)), name=self.name, daemon=True
@@ -133,7 +139,7 @@ class ProcessPrefetcher:
             for worker in self._workers:
                 if worker.task is None and self._reorder.may_begin():
                     number = self._reorder.begin()
-                    worker.task = number
+                    worker.task, worker.since = number, time.monotonic()
                     with contextlib.suppress(OSError):  # its end is seen by the receiver
                         worker.connection.send_bytes(_encode(number, self._tasks(number)))
 
@@ -162,17 +168,23 @@ class ProcessPrefetcher:
             number, result = _receive_result(worker.connection, worker.name)
         except (EOFError, OSError) as error:
             raise _died(worker) from error
+        if number == _READY:
+            worker.is_ready, worker.since = True, time.monotonic()
+            return
         worker.task = None
         self._reorder.put(number, result)
 
     def _check(self, number: int, waited: float) -> None:
         if self._failure is not None:
             raise self._failure
-        if waited > self._reorder.limits.timeout_s:
-            for worker in self._workers:
-                if worker.task == number:
-                    raise hung(worker.name, number, waited, worker.stack())
-            raise hung("no worker", number, waited, "")
+        del waited  # a worker's own time counts, not that of the ones before it
+        for worker in self._workers:
+            limit = self._reorder.limits.timeout_s
+            if not worker.is_ready:
+                limit = max(limit, _START_S)
+            elapsed = time.monotonic() - worker.since
+            if worker.task == number and elapsed > limit:
+                raise hung(worker.name, number, elapsed, worker.stack())
 
 
 def _died(worker: _Worker) -> WorkerError:
@@ -205,11 +217,14 @@ def _serve(connection: Connection, function: bytes, trace: str) -> None:
     with open(trace, "w") as file, contextlib.suppress(EOFError, OSError):  # noqa: PTH123
         faulthandler.register(signal.SIGUSR1, file, all_threads=True)
         compute: Function | None = None
+        with contextlib.suppress(Exception):  # told with the first task
+            compute = pickle.loads(function)  # noqa: S301 - from the parent
+        _send_result(connection, _READY, {})
         while True:
             number, *index = np.frombuffer(connection.recv_bytes(), "<i8")
             try:
                 if compute is None:
-                    compute = pickle.loads(function)  # noqa: S301 - from the parent
+                    compute = pickle.loads(function)  # noqa: S301 - as above
                 result = compute(np.array(index, np.int64))
             except BaseException as error:  # noqa: BLE001 - sent to the parent
                 text = "".join(traceback.format_exception(error))
