@@ -15,7 +15,7 @@ Each message names the file, what was found and what to do.
     |-- ReadError (OSError)                   bytes cannot be had: disk, network, server
     |-- StateError (ValueError)               a state of other data, another plan or shape
     |-- PlanExhausted                         a plan of one pass has been read to its end
-    `-- WorkerError (RuntimeError)            every reading thread ended without a result
+    `-- WorkerError (RuntimeError)            a reading thread or process died, or hangs
 
 This module imports nothing.
 """
@@ -68,4 +68,4 @@ class PlanExhausted(LoaderError):  # noqa: N818 - reads as the sentence it print
 
 
 class WorkerError(LoaderError, RuntimeError):
-    """Every reading thread ended without a result, and without an error of its own."""
+    """A reading thread or process ended without a result, or does not answer in time."""
