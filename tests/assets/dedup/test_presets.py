@@ -59,7 +59,7 @@ def test_a_preset_finds_what_brute_force_finds(preset):
     clear = np.array([pair for pair, similarity in pairs.items() if similarity >= 0.85])
     assert len(clear) > 1000
     meets = (arrivals.keys[clear[:, 0]] == arrivals.keys[clear[:, 1]]).any(axis=1)
-    # The optimum for 112 permutations and .8 is 8 bands of 13 rows: it looks for fewer comparisons.
+    # The optimum for 112 permutations and .8 is 9 bands of 12 rows: it wants fewer comparisons.
     assert meets.mean() >= (0.97 if preset != "optimum" else 0.6)
     found = decide(arrivals, NothingKept(), exact=True, threshold=0.8, max_kept_per_bucket=256)
     for at in np.flatnonzero(found.rule == NEAR).tolist():
