@@ -58,19 +58,26 @@ def dataset(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def single(dataset, tmp_path_factory) -> list[dict[str, Any]]:
+    """The log of one process that was never stopped."""
+    (log,) = run_example(dataset, tmp_path_factory.mktemp("whole"), 1)
+    return log
+
+
 @pytest.mark.slow
-def test_stopped_and_resumed_is_the_same_run_and_ranks_read_the_same(dataset, tmp_path):
-    whole: dict[int, list[list[dict[str, Any]]]] = {}
-    for ranks in (1, 2):
-        whole[ranks] = run_example(dataset, tmp_path / f"whole{ranks}", ranks)
-        parts = tmp_path / f"parts{ranks}"
-        stopped = run_example(dataset, parts, ranks, "--stop-at", str(STOP))
-        assert [len(log) for log in stopped] == [STOP] * ranks
-        assert run_example(dataset, parts, ranks, "--resume") == whole[ranks]
-    single, double = whole[1][0], whole[2]
+def test_stopped_and_resumed_is_the_same_run(dataset, single, tmp_path):
+    stopped = run_example(dataset, tmp_path, 1, "--stop-at", str(STOP))
+    assert [len(log) for log in stopped] == [STOP]
+    assert run_example(dataset, tmp_path, 1, "--resume") == [single]
     assert [line["step"] for line in single] == list(range(STEPS))
     assert single[-1]["epoch"] > 0  # the end of an epoch lies inside
     assert single[-1]["loss"] < single[0]["loss"]
+
+
+@pytest.mark.slow
+def test_two_ranks_read_the_same(dataset, single, tmp_path):
+    double = run_example(dataset, tmp_path, 2)
     for step, line in enumerate(single):
         assert set(line["indices"]) == {i for log in double for i in log[step]["indices"]}
         assert double[0][step]["loss"] == double[1][step]["loss"]
