@@ -112,7 +112,8 @@ def _check_prefix(parent: Plan, shards: Sequence[Mapping[str, Any]]) -> None:
         if number >= len(shards) or shards[number]["sha256"] != record["sha256"]:
             raise IntegrityError(
                 f"plan {parent.plan_id}: its shard {record['shard']} is not number {number} of the "
-                "index; it is a plan of another data set, or of a later snapshot"
+                "index: it is a plan of another data set or of a later snapshot, or the shard was "
+                "retired since"
             )
 
 

@@ -21,11 +21,18 @@ from typing import Any
 from assets.errors import IntegrityError, RootError, StageError
 from assets.ordering.accounting import SourceAccount, check_accounts, count_accounts
 from assets.ordering.checks import Check, require_all, run_checks
+from assets.ordering.extend import settings_digest
 from assets.ordering.ledger_checks import check_ledgers
 from assets.ordering.order_checks import check_order
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
 from assets.ordering.plan_files import BuiltPlan, build_plan, is_plain
-from assets.ordering.published import Published, dataset_dir, in_dataset, read_published
+from assets.ordering.published import (
+    Published,
+    dataset_dir,
+    in_dataset,
+    open_plan,
+    read_published,
+)
 from assets.ordering.shard_checks import check_shards
 from assets.ordering.shares import SourceWeights
 from assets.ordering.snapshot import PublishableGeneration, find_publishable
@@ -43,6 +50,7 @@ from assets.sources.landing_log import LandingLog
 from assets.storage.interface import digest
 from assets.tokenizing.train import TokenizerPin, read_pin
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile
+from olmo_loader.plan import Plan
 from olmo_loader.shard_index import IndexSnapshot
 
 ATTEMPTS = 20
@@ -154,6 +162,9 @@ class _Publication:
                 f"{self._root.url}: generation {self._found.number} kept no document at all; see "
                 "what was lost where in the stage table"
             )
+        current = self._current_extension()
+        if current is not None:
+            return BuiltPlan(plan=current, is_new=False)
         return build_plan(
             self._root,
             self._found.records,
@@ -164,6 +175,18 @@ class _Publication:
             takedown=takedowns.last,
             takedowns=takedowns.records,
         )
+
+    def _current_extension(self) -> Plan | None:
+        """Return the current plan if it is an extension that still fits snapshot and settings.
+
+        A fresh plan of equal shards and settings is the one its parent descends from, so it would
+        take a run back to where it began.
+        """
+        if self._published is None or self._published.file.snapshot != self._found.snapshot:
+            return None
+        plan = open_plan(self._root, self._published.file.plan)
+        is_current = plan.record.get("settings") == settings_digest(self._settings)
+        return plan if plan.record["parent"] is not None and is_current else None
 
     def _check(self, built: BuiltPlan, takedowns: TakedownPlan) -> tuple[Check, ...]:
         root, found, plan = self._root, self._found, built.plan

@@ -18,6 +18,7 @@ import yaml
 from typing_extensions import override
 
 from assets.errors import ConfigurationError
+from assets.settings.ordering import MixtureSettings
 from assets.settings.reader import build
 from assets.settings.schema import Settings
 
@@ -46,6 +47,15 @@ def load_settings(path: str | Path, *, root: str | None = None) -> Settings:
     if "://" not in located:
         located = os.path.normpath((Path.cwd() if root is not None else base_dir) / located)
     return dataclasses.replace(settings, base_dir=str(base_dir), root=located)
+
+
+def load_mixture(path: str | Path) -> MixtureSettings:
+    """Load a mixture from a file of its own: what stands under `ordering.mixture`.
+
+    Raises:
+        ConfigurationError: the file is missing, is not YAML, or has anything that does not fit.
+    """
+    return build(MixtureSettings, _read_yaml(Path(path)), file=str(path))
 
 
 def _add_source_files(file: Path, value: dict[Any, Any]) -> dict[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from dagster_project.command_line.plan_parser import add_plan_commands
 from dagster_project.environment import CONFIG_VARIABLE, default_config
 
 UNTIL = ("documents", "clean", "unique", "tokens", "shards", "dataset")
@@ -27,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_dedup(commands)
     _add_query(commands)
     _add_tokens(commands)
+    add_plan_commands(commands, _add)
     _add_upkeep(commands)
     _add_ui(commands)
     return parser

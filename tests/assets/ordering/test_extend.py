@@ -33,7 +33,8 @@ SOURCES = ("books", "web", "wiki")
 
 
 def lengths(seed: int, count: int = 9) -> list[int]:
-    return np.random.default_rng(seed).integers(1, 20, count).tolist()
+    found: list[int] = np.random.default_rng(seed).integers(1, 20, count).tolist()
+    return found
 
 
 def make_small(folder: Path) -> SmallDataSet:

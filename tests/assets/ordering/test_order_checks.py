@@ -11,7 +11,7 @@ from assets.ordering import order_checks
 from assets.ordering.order_checks import check_order
 from assets.ordering.plan_files import build_plan
 from assets.ordering.published import open_plan, read_shard_index
-from assets.settings.schema import OrderingSettings
+from assets.settings.ordering import OrderingSettings
 from olmo_loader.plan import Plan
 from olmo_loader.records import canonical_json, seal
 from tests.assets.ordering.small_data_set import SmallDataSet

@@ -9,7 +9,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 from assets.errors import IntegrityError, StageError
 from assets.ordering.plan_files import BuiltPlan, build_plan
 from assets.ordering.published import read_shard_index
-from assets.settings.schema import OrderingSettings
+from assets.settings.ordering import OrderingSettings
 from olmo_loader.plan import plan_name
 from tests.assets.ordering.small_data_set import SmallDataSet
 

@@ -17,6 +17,7 @@ def record(shard: str, n_tokens: int, *, generation: int = 1, n_docs: int = 1) -
         "generation": generation,
         "stratum": None,
         "split": "train",
+        "weight": 1.0,
         "from": 0,
         "n_tokens": n_tokens,
         "n_docs": n_docs,

@@ -14,7 +14,7 @@ from assets.ordering.checks import CHECKS, ChecksFailedError
 from assets.ordering.publish import publish_dataset
 from assets.ordering.published import open_plan, read_published, read_shard_index
 from assets.root import Root
-from assets.settings.schema import OrderingSettings
+from assets.settings.ordering import OrderingSettings
 from assets.settings.tokens import ShardingSettings
 from assets.sharding.shards import materialize_shards
 from assets.sources.landing_log import LandingLog, read_log

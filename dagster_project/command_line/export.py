@@ -1,0 +1,27 @@
+"""`olmo-data export packed`: a plan's instances as shards that OLMo reads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from assets.data_platform import open_platform
+from assets.ordering.export import export_packed
+from dagster_project.command_line.terminal import say
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write the files and say what they hold."""
+    platform = open_platform(arguments.config, root=arguments.root, writable=False)
+    report = export_packed(platform.root, Path(arguments.folder), plan_id=arguments.plan)
+    say(
+        f"plan {report.plan.plan_id}: {report.instances:,d} instances of "
+        f"{report.plan.sequence_length:,d} tokens in {len(report.files):,d} files in "
+        f"{arguments.folder}, {report.utilization:.2%} of the positions used"
+    )
+    say("OLMo: data.paths from paths.txt, data.label_mask_paths the same names ending in .mask,")
+    say(
+        f"  data.memmap_dtype {report.plan.dtype.name}, model.max_sequence_length "
+        f"{report.plan.sequence_length}, seed {report.plan.seed}"
+    )
+    return 0
