@@ -10,12 +10,15 @@ import pytest
 
 from assets.manifest import Manifest
 from assets.root import Root
+from assets.sources.landing_log import read_log
 from dagster_project.automation import MAX_FAILURES, SCHEDULES
 from dagster_project.definitions import defs
 from dagster_project.jobs import DATASET_JOB, SOURCES_JOB
 from dagster_project.partitions import RANGE_END, RANGE_START
 from dagster_project.resources import PlatformResource
 from dagster_project.run_tags import PROCESS_TAG, fail_orphans
+from olmo_loader.dataset_file import read_dataset_file
+from olmo_loader.plan import read_plan
 from tests.dagster_project.small_platform import execute, look, make_platform
 from tests.journey.corpus import story, write_jsonl, write_text
 
@@ -65,6 +68,37 @@ def test_new_files_start_both_runs_and_only_new_parts_are_processed(instance, co
     assert run_until_quiet(instance, config)[0] == [DATASET_JOB]
     assert published_generation(tmp_path) == 2
     assert len(Manifest.load(Root(str(tmp_path / "root")), "clean").entries()) == 3
+
+
+def test_changes_of_every_kind_land_and_what_was_published_stays(instance, config, tmp_path):
+    run_until_quiet(instance, config)
+    dataset = tmp_path / "root/dataset"
+    before = {path: path.read_bytes() for path in dataset.rglob("*") if path.is_file()}
+    first = read_dataset_file(dataset)
+    stories, books = tmp_path / "corpus/stories", tmp_path / "corpus/books"
+    write_jsonl(stories / "a.jsonl.gz", [story(seed) for seed in [*range(12), 40, 41, 42]])
+    write_jsonl(stories / "b.jsonl.gz", [story(seed) for seed in (3, 20, 22, 43)])
+    (books / "three.txt").rename(books / "third.txt")
+    (books / "two.txt").unlink()
+    assert run_until_quiet(instance, config)[0] == [SOURCES_JOB, DATASET_JOB]
+    ops = {entry.op for entry in read_log(Root(str(tmp_path / "root"))).generations[1].entries}
+    assert ops == {"replace", "move", "remove"}
+    second = read_dataset_file(dataset)
+    assert (second.generation, len(second.plans)) == (2, 2)
+    assert second.takedown is not None
+    del before[dataset / "dataset.json"]
+    assert {path: path.read_bytes() for path in before} == before
+    assert read_plan(dataset, first.plan).fingerprint.startswith(first.plan)
+
+
+def test_a_landing_below_min_tokens_is_pending_and_makes_no_plan(instance, config, tmp_path):
+    run_until_quiet(instance, config)
+    first = read_dataset_file(tmp_path / "root/dataset")
+    write_text(tmp_path / "corpus/books/short.txt", story(300, 60))
+    assert run_until_quiet(instance, config)[0] == [SOURCES_JOB, DATASET_JOB]
+    second = read_dataset_file(tmp_path / "root/dataset")
+    assert second.generation == 2
+    assert (second.plans, second.snapshot) == (first.plans, first.snapshot)
 
 
 def test_a_new_source_file_adds_a_partition_and_a_removed_one_retires_it(

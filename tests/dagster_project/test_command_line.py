@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -36,6 +37,15 @@ def config(tmp_path, monkeypatch):
     monkeypatch.setenv("OLMO_DATA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     return make_platform(tmp_path)
+
+
+@pytest.fixture
+def copied(finished, config, tmp_path):
+    """The finished data set in a folder of its own, for tests that go on from it."""
+    shutil.rmtree(tmp_path / "corpus")
+    for name in ("corpus", "root"):
+        shutil.copytree(finished / name, tmp_path / name)
+    return config
 
 
 def small(folder):
@@ -87,8 +97,8 @@ def test_until_and_source_narrow_a_run(config, tmp_path, capsys):
     assert "Nothing changed" not in capsys.readouterr().out
 
 
-def test_a_source_that_waits_is_not_complete(config, tmp_path, capsys):
-    assert main(["run", "--config", str(config)]) == 0
+def test_a_source_that_waits_is_not_complete(copied, tmp_path, capsys):
+    config = copied
     write_jsonl(tmp_path / "corpus/stories/d.jsonl.gz", [story(80)])
     write_text(tmp_path / "corpus/books/new.txt", story(300, 500))
     assert main(["run", "--config", str(config), "--until", "documents"]) == 0
@@ -98,10 +108,10 @@ def test_a_source_that_waits_is_not_complete(config, tmp_path, capsys):
     assert "stories" in said.err
     assert "waits" in said.err
     assert "not complete" in said.err
-    assert main(["run", "--config", str(config)]) == 0
 
 
-def test_losses_above_the_limit_fail_with_the_table(config, capsys):
+def test_losses_above_the_limit_fail_with_the_table(copied, capsys):
+    config = copied
     text = config.read_text().replace("max_quarantined: 0.5", "max_quarantined: 0.01")
     config.write_text(text)
     assert main(["run", "--config", str(config)]) == 1
