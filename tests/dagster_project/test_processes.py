@@ -27,7 +27,7 @@ def environment(tmp_path, monkeypatch):
     return os.environ | {"DAGSTER_HOME": str(tmp_path / "home")}
 
 
-def start(config: Path, environment, *options: str) -> subprocess.Popen:
+def start(config: Path, environment, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "dagster_project.command_line", "run", "--config", str(config)]
     return subprocess.Popen(
         [*command, *options],
@@ -40,8 +40,8 @@ def start(config: Path, environment, *options: str) -> subprocess.Popen:
     )
 
 
-def finish(process: subprocess.Popen) -> str:
-    said, _ = process.communicate(timeout=TIMEOUT_S)
+def finish(process: subprocess.Popen[str]) -> str:
+    said: str = process.communicate(timeout=TIMEOUT_S)[0]
     assert process.returncode == 0, said
     return said
 
