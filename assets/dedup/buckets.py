@@ -46,13 +46,16 @@ def find_buckets(
         limit: room of a bucket.
     """
     documents, bands = keys.shape
-    of = np.full((documents, bands), -1, np.int32)
+    # Band by band in memory: it is written in the order of keys, and read document by document.
+    of = np.full((documents, bands), -1, np.int32, order="F")
     those = np.flatnonzero(has_shingles)
     everyone = len(those) == documents
     rooms, members, stored, kept = [], [], [], []
     count = 0
     for band in range(bands):
-        order, ordered = sort_hashes(keys[:, band] if everyone else keys[those, band])
+        order, ordered = sort_hashes(
+            np.ascontiguousarray(keys[:, band]) if everyone else keys[those, band]
+        )
         runs = run_starts(ordered)
         sizes = np.diff(runs)
         offsets, found, totals = before.find_buckets(ordered[runs[:-1]], limit)
