@@ -9,6 +9,7 @@ from typing import Any
 
 from assets.document import DECISIONS
 from assets.manifest import Manifest, PartEntry
+from assets.ordering.plan_sources import plan_source_rows as plan_source_rows_of
 from assets.ordering.published import (
     Published,
     open_plan,
@@ -20,6 +21,7 @@ from assets.root import Root
 from assets.settings.schema import Settings
 from assets.sources.landing_log import LandingLog, read_log
 from assets.stage import add_statistics
+from olmo_loader.plan import Plan
 
 STAGES = ("documents", "clean", "unique", "tokens")
 """Stages whose parts have one ledger row per record; in the order of the journey."""
@@ -177,7 +179,7 @@ def plan_rows(state: RootState) -> Iterator[Row]:
             "snapshot_seq": record["snapshot"]["seq"],
             "sequence_length": plan.sequence_length,
             "instances": plan.num_instances,
-            "tokens": plan.num_instances * plan.sequence_length,
+            "tokens": sum(row["tokens"] for row in plan_source_rows_of(plan)),
             "seed": plan.seed,
             "packing": record["packing"],
             "plan_order": record["order"],
@@ -188,7 +190,7 @@ def plan_rows(state: RootState) -> Iterator[Row]:
 
 
 def plan_source_rows(state: RootState) -> Iterator[Row]:
-    """Yield the rows of `plan_sources`."""
+    """Yield the rows of `plan_sources`: over all segments of a plan together."""
     for plan_id in state.published.file.plans if state.published else ():
         plan = open_plan(state.root, plan_id)
         by_source: dict[str, Counter[str]] = defaultdict(Counter)
@@ -197,21 +199,35 @@ def plan_source_rows(state: RootState) -> Iterator[Row]:
             counts["shards"] += 1
             counts["documents"] += record["n_docs"]
             counts["shard_tokens"] += record["n_tokens"]
-            counts["instances"] += record["n_tokens"] // plan.sequence_length
-        for source, counts in sorted(by_source.items()):
-            tokens = counts["instances"] * plan.sequence_length
-            share = counts["instances"] / plan.num_instances
-            yield {
-                "plan_id": plan_id,
-                "source": source,
-                **counts,
-                "tokens": tokens,
-                "target_share": None,
-                "planned_share": share,
-                # One epoch of a shuffled plan is every instance once: what was planned is drawn.
-                "realised_share": share,
-                "epochs": tokens / counts["shard_tokens"] if counts["shard_tokens"] else 0.0,
-            }
+        yield from _source_shares(plan, by_source)
+
+
+def _source_shares(plan: Plan, by_source: Mapping[str, Counter[str]]) -> Iterator[Row]:
+    rows = list(plan_source_rows_of(plan))
+    total = max(sum(row["tokens"] for row in rows), 1)
+    for source, counts in sorted(by_source.items()):
+        # A group of a mixture is a source, or one stratum of it.
+        own = [row for row in rows if row["group"].partition("/")[0] == source]
+        tokens = sum(row["tokens"] for row in own)
+        segments = {row["segment"]: 0 for row in rows}
+        for row in rows:
+            segments[row["segment"]] += row["tokens"]
+        targets = [row["target"] for row in own]
+        target = None
+        if own and all(value is not None for value in targets):
+            target = sum(row["target"] * segments[row["segment"]] for row in own) / total
+        yield {
+            "plan_id": plan.plan_id,
+            "source": source,
+            **counts,
+            "instances": sum(row["instances"] for row in own),
+            "tokens": tokens,
+            "target_share": target,
+            "planned_share": tokens / total,
+            "realised_share": sum(row["realised"] * segments[row["segment"]] for row in own)
+            / total,
+            "epochs": tokens / counts["shard_tokens"] if counts["shard_tokens"] else 0.0,
+        }
 
 
 def takedown_rows(state: RootState) -> Iterator[Row]:

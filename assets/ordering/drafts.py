@@ -66,6 +66,7 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
     uses = repeated_uses(shards, inputs.weights) if ordering.order == SHUFFLE else None
     if ordering.packing == CUT and ordering.order == SHUFFLE and uses is None:
         return described
+    _refuse_weighted(shards, ordering)
     segment = {**described["segments"][0], "sequence_length": ordering.sequence_length}
     plan = {
         **described,
@@ -88,6 +89,17 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
             for number, mixture in enumerate(mixtures)
         ]
     return with_id(shards, plan)
+
+
+def _refuse_weighted(shards: Sequence[Mapping[str, Any]], ordering: OrderingSettings) -> None:
+    """Shards of one source are drawn alike by a mixture, and packed once."""
+    weighted = [record["shard"] for record in shards if record["weight"] != 1]
+    if weighted and (ordering.order == MIXTURE or ordering.packing == BEST_FIT):
+        raise ConfigurationError(
+            f"{len(weighted):,d} shards have a weight of their own (first: {weighted[0]}), which "
+            "mixtures and packed plans do not take in this version: set it to 1 with olmo-data "
+            "index weight, or set ordering to packing chunked, order shuffle"
+        )
 
 
 def with_id(shards: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,13 +17,15 @@ from assets.manifest import Manifest
 from assets.ordering.accounting import check_accounts, count_accounts
 from assets.ordering.ledger_checks import check_ledgers
 from assets.ordering.order_checks import check_order
-from assets.ordering.provenance import check_provenance
+from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
+from assets.ordering.plan_files import is_plain
 from assets.ordering.published import (
     Published,
     dataset_dir,
     open_plan,
     read_published,
     read_shard_index,
+    read_takedown_log,
 )
 from assets.ordering.shard_checks import check_document_ends, check_shard_sizes
 from assets.ordering.snapshot import find_publishable
@@ -36,7 +38,6 @@ from assets.tokenizing.token_parts import read_doc_ids
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_parts import Progress
 from olmo_loader.dataset_file import DATASET_FILE
-from olmo_loader.plan import PROVENANCE_FILE
 from olmo_loader.shard_files import open_docs
 from olmo_loader.shard_index import group_of
 from olmo_loader.verify import verify_dataset, verify_shard
@@ -104,15 +105,19 @@ def _check_accounts(
         # A later generation is complete and not published yet: its accounts come with it.
         return
     plan = open_plan(root, published.file.plan)
+    last = 0 if published.file.takedown is None else published.file.takedown.seq
+    takedowns = [item for item in read_takedown_log(root).records if item["seq"] <= last]
     accounts = count_accounts(
         dataset_dir(root),
         token_parts=found.token_parts,
         records=found.records,
         sequence_length=plan.sequence_length,
         pending=found.pending,
-        takedowns=(),
+        takedowns=takedowns,
+        plan=None if is_plain(plan.record) else plan,
     )
-    check_accounts(accounts, plan.num_instances, plan.sequence_length)
+    num_instances = plan.num_instances if is_plain(plan.record) else None
+    check_accounts(accounts, num_instances, plan.sequence_length)
 
 
 def _verify_group(root: Root, group: Group, records: Sequence[dict[str, Any]]) -> Iterator[Finding]:
@@ -174,10 +179,10 @@ def _verify_plans(root: Root, published: Published, *, full: bool) -> Iterator[F
         findings: list[Finding] = []
         with as_finding("data set", f"plan {plan_id}", findings):
             plan = open_plan(root, plan_id)
-            provenance = plan.folder / PROVENANCE_FILE
-            data = provenance.read_bytes()
-            check_provenance(data, plan.record, plan.shards, str(provenance))
-            if not full:
+            check_plan_provenance(plan)
+            if not is_plain(plan.record):
+                check_mixed_order(plan, rebuild=full)
+            elif not full:
                 check_order(plan)
         yield from findings
 
