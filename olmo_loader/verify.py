@@ -78,7 +78,7 @@ def verify_dataset(folder: Path, report: Report = lambda _: None) -> Iterator[st
     yield from _verify_takedowns(folder, file, records)
     for plan_id in file.plans:
         report(f"plan {plan_id}")
-        yield from verify_plan(folder, plan_id, records)
+        yield from verify_plan(folder, plan_id)
 
 
 def verify_shard(folder: Path, record: dict[str, Any]) -> Iterator[str]:
@@ -108,13 +108,12 @@ def verify_shard(folder: Path, record: dict[str, Any]) -> Iterator[str]:
         yield from _verify_tokens(path, record)
 
 
-def verify_plan(folder: Path, plan_id: str, records: list[dict[str, Any]]) -> Iterator[str]:
+def verify_plan(folder: Path, plan_id: str) -> Iterator[str]:
     """Check a plan's files, and that its order holds every instance exactly once.
 
     Args:
         folder: ``ROOT/dataset``.
         plan_id: a plan of the data set.
-        records: the index of the data set, at least up to the plan's snapshot.
     """
     try:
         plan = read_plan(folder, plan_id)

@@ -62,7 +62,7 @@ def test_a_run_is_audited_inspected_and_counted(folder: str, tmp_path: Path) -> 
     rows = summarize(data)
     assert sum(row.instances for row in rows) == data.plan.num_positions
     assert sum(row.shards for row in rows) == 5
-    assert list(verify_plan(Path(folder), data.plan.plan_id, [])) == []
+    assert list(verify_plan(Path(folder), data.plan.plan_id)) == []
 
 
 def test_damage_to_spans_and_sources_is_found(folder: str) -> None:
@@ -72,7 +72,7 @@ def test_damage_to_spans_and_sources_is_found(folder: str) -> None:
         content = path.read_bytes()
         for at in (0, len(content) // 2, len(content) - 1):
             path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-            assert any(name in fault for fault in verify_plan(Path(folder), plan.plan_id, []))
+            assert any(name in fault for fault in verify_plan(Path(folder), plan.plan_id))
         path.write_bytes(content)
 
 
