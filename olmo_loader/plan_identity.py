@@ -15,9 +15,7 @@ OPTIONAL_FIELDS = ("uses", "takedown", "packing_options")
 
 def train_records(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the records whose instances a training plan numbers: split ``train``, not retired."""
-    return [
-        record for record in records if record["split"] == TRAIN_SPLIT and record["weight"] > 0
-    ]
+    return [record for record in records if record["split"] == TRAIN_SPLIT and record["weight"] > 0]
 
 
 def plan_fingerprint(records: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> str:

@@ -16,11 +16,11 @@ from assets.manifest import Manifest
 from assets.ordering.publish import publish_dataset
 from assets.root import Root
 from assets.settings.dedup import DedupSettings
+from assets.settings.ordering import OrderingSettings
 from assets.settings.schema import (
     CleaningSettings,
     EngineSettings,
     LimitSettings,
-    OrderingSettings,
     Settings,
     SourceSettings,
 )

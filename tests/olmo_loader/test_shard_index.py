@@ -8,8 +8,8 @@ import pytest
 
 from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.errors import ConfigurationError, IntegrityError, NotInThisVersion
-from olmo_loader.plan import (describe_plan, parse_plan, read_plan)
-from olmo_loader.plan_identity import (plan_fingerprint, train_records)
+from olmo_loader.plan import describe_plan, parse_plan, read_plan
+from olmo_loader.plan_identity import plan_fingerprint, train_records
 from olmo_loader.records import (
     canonical_json,
     parse_record,
@@ -101,9 +101,7 @@ def extended(small, *changes):
     raw = list(small.index)
     for number, weight in changes:
         name = small.records[number]["shard"]
-        raw.append(
-            weight_record(name, weight, reason="test", seq=len(raw) + 1, previous=raw[-1])
-        )
+        raw.append(weight_record(name, weight, reason="test", seq=len(raw) + 1, previous=raw[-1]))
     return raw
 
 

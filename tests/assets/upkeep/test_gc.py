@@ -11,7 +11,7 @@ from assets.errors import ConfigurationError, IntegrityError
 from assets.manifest import Manifest, commit
 from assets.ordering.published import read_published
 from assets.root import Root
-from assets.settings.schema import OrderingSettings
+from assets.settings.ordering import OrderingSettings
 from assets.upkeep import gc as module
 from assets.upkeep.gc import gc
 from assets.upkeep.references import PART_STAGES

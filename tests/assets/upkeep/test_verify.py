@@ -11,7 +11,7 @@ import pytest
 from assets.document import LEDGER
 from assets.manifest import Manifest, PartEntry, commit, list_segments
 from assets.root import Root
-from assets.settings.schema import OrderingSettings
+from assets.settings.ordering import OrderingSettings
 from assets.settings.tokens import ShardingSettings
 from assets.upkeep.finding import Finding
 from assets.upkeep.verify import verify
