@@ -12,7 +12,7 @@ from assets.sharding.asset import token_shards
 from assets.sources.asset import source_documents
 from assets.tokenizing.asset import token_documents, tokenizer
 from dagster_project.automation import SCHEDULES, new_data
-from dagster_project.environment import default_config
+from dagster_project.environment import default_config, default_root
 from dagster_project.jobs import dataset_job, sources_job
 from dagster_project.resources import PlatformResource
 
@@ -36,7 +36,7 @@ def defs() -> dg.Definitions:
         jobs=[sources_job, dataset_job],
         sensors=[new_data],
         schedules=SCHEDULES,
-        resources={"platform": PlatformResource(config=default_config())},
+        resources={"platform": PlatformResource(config=default_config(), root=default_root())},
         # A run is a chain, its work is done by a pool of its own: a process per step only costs.
         executor=dg.in_process_executor,
     )

@@ -14,7 +14,7 @@ from dagster_project.environment import CHECKOUT, export_for_dagster
 
 def execute(arguments: argparse.Namespace) -> NoReturn:
     """Become `dagster dev`; it ends with Ctrl-C."""
-    export_for_dagster(prepare_home(), arguments.config)
+    export_for_dagster(prepare_home(), arguments.config, arguments.root)
     say(f"Opening http://127.0.0.1:{arguments.port} in a moment; Ctrl-C ends it.")
     sys.stdout.flush()
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(CHECKOUT / "workspace.yaml")]
