@@ -35,7 +35,7 @@ PIECES = [
     b"\xff\xfe",
     b"\x1b$B",
     b"\0",
-    gzip.compress(b'{"text": "b"}\n'),
+    gzip.compress(b'{"text": "b"}\n', mtime=0),
     bz2.compress(b"words"),
     lzma.compress(b"words"),
     b"\x28\xb5\x2f\xfd",
