@@ -139,23 +139,16 @@ def litdata_rungs(spec: Spec) -> dict[str, Make]:
 def datasets_rungs(spec: Spec) -> dict[str, Make]:
     """Hugging Face datasets: an Arrow table on disk, mapped, shuffled by torch's DataLoader."""
     sets = import_module("datasets")
+    arrow = import_module("pyarrow")
     folder = Path(spec["work_dir"]) / "datasets"
     if not folder.exists():
-        length = spec["sequence_length"]
-
-        def rows() -> Iterator[dict[str, Any]]:
-            for path in spec["paths"]:
-                ids = np.memmap(path, spec["dtype"], mode="r")
-                yield from (
-                    {"input_ids": ids[begin : begin + length].astype(np.int32)}
-                    for begin in range(0, len(ids) - length + 1, length)
-                )
-
-        features = sets.Features({"input_ids": sets.List(sets.Value("int32"), length=length)})
-        made = sets.Dataset.from_generator(
-            rows, features=features, cache_dir=str(folder.with_name("datasets-cache"))
-        )
-        made.save_to_disk(str(folder))
+        length, columns = spec["sequence_length"], []
+        for path in spec["paths"]:
+            ids = np.fromfile(path, spec["dtype"])
+            ids = ids[: len(ids) // length * length].astype(np.int32)
+            columns.append(arrow.FixedSizeListArray.from_arrays(arrow.array(ids), length))
+        table = arrow.table({"input_ids": arrow.chunked_array(columns)})
+        sets.Dataset(table).save_to_disk(str(folder))
     data = sets.load_from_disk(str(folder)).with_format("torch")
 
     def read(num_workers: int) -> Any:
