@@ -4,8 +4,8 @@ A file's landed path is its path below the glob's wildcard-free folder, so a cor
 identity when the folder that holds it moves.
 
 The folders that may be read come from the environment alone, because a configuration is edited by
-more people than the machine: `OLMO_DATA_ALLOWED_PATHS` (separated by `:`). Unset, they are the
-configuration's folder, the checkout and the root.
+more people than the machine: `OLMO_DATA_ALLOWED_PATHS` (separated by `:`), and always the root and
+the demo's corpora. Unset, they are the configuration's folder, the checkout and the root.
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ def allowed_folders(settings: Settings) -> tuple[Path, ...]:
     """Return the folders, symlinks resolved, below which files may be read."""
     value = os.environ.get(ALLOWED_PATHS_VARIABLE)
     if value:
-        return tuple(Path(item).resolve() for item in value.split(os.pathsep) if item)
-    folders = [Path(settings.base_dir), CHECKOUT]
+        folders = [Path(item) for item in value.split(os.pathsep) if item]
+        folders.append(CHECKOUT / "data" / "demo-corpora")
+    else:
+        folders = [Path(settings.base_dir), CHECKOUT]
     if "://" not in settings.root:
         folders.append(Path(settings.root))
     return tuple(folder.resolve() for folder in folders)

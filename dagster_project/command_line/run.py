@@ -47,7 +47,10 @@ def execute(arguments: argparse.Namespace) -> int:
     if outcome.problems:
         for problem in outcome.problems:
             complain(problem)
-        complain(f"not complete after {took}; what is done is kept, run again to go on")
+        complain(
+            f"not complete after {took}; what is done is kept: once the cause above is gone, "
+            "run again to go on"
+        )
         return 1
     say(f"Done in {took}." if changed else f"Nothing changed: everything was up to date ({took}).")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from assets.root import Root
 from assets.stage import add_statistics
 from dagster_project.command_line.parser import DEFAULT_PORT, UNTIL
 from dagster_project.command_line.terminal import format_table
+from dagster_project.command_line.training import training_lines
 
 STAGES = ("documents", "clean", "unique", "tokens")
 QUESTION = '"SELECT * FROM source_token_statistics"'
@@ -29,12 +31,18 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
     """
     stages = [stage for stage in STAGES if UNTIL.index(stage) <= UNTIL.index(until)]
     counts = {stage: statistics_by_source(platform.root, stage) for stage in stages}
-    parts = [
-        "\nWhat each stage did with every source\n" + format_table(stage_table(counts)),
-        "\nWhy documents were lost\n" + format_table(rule_table(counts)),
-    ]
+    parts = []
+    for title, table in (
+        ("What each stage did with every source", stage_table(counts)),
+        ("Why documents were lost", rule_table(counts)),
+    ):
+        if len(table):
+            parts.append(f"\n{title}\n" + format_table(table))
     if counts.get("tokens"):
         parts.append("\nTokens\n" + format_table(token_table(counts["tokens"])))
+        lines = training_lines(platform, counts["tokens"])
+        if lines:
+            parts.append("\nIn training\n" + "\n".join(lines))
     parts.append("\n" + _places(platform, options))
     return "\n".join(parts)
 
@@ -127,7 +135,7 @@ def _places(platform: OpenPlatform, options: str) -> str:
             f"Data set  {dataset}",
             f"Catalog   {catalog_path(root)}",
             f"Ask       olmo-data query{options} {QUESTION}",
-            f"A batch   python -m olmo_loader inspect {dataset} {STEP_EXAMPLE} --text",
+            f"A batch   {sys.executable} -m olmo_loader inspect {dataset} {STEP_EXAMPLE} --text",
         ]
     lines.append(f"Web UI    olmo-data ui{options}    (http://127.0.0.1:{DEFAULT_PORT})")
     return "\n".join(lines)

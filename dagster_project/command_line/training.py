@@ -1,0 +1,47 @@
+"""What of a root is in training, for the closing text of a run: plan, waiting, masked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from assets.data_platform import OpenPlatform
+from assets.ordering.published import open_plan, read_published, read_shard_index, read_takedown_log
+
+
+def training_lines(platform: OpenPlatform, tokens: dict[str, dict[str, Any]]) -> list[str]:
+    """Return lines on the current plan, documents in no shard yet, and masked documents.
+
+    Args:
+        platform: what the run worked on.
+        tokens: the statistics of the tokens stage, by source.
+    """
+    root = platform.root
+    published = read_published(root)
+    if published is None:
+        return []
+    plan = open_plan(root, published.file.plan)
+    generation = published.file.generation
+    lines = [f"Plan {plan.plan_id}: {plan.num_instances:,d} instances, up to landing {generation}"]
+    documents: Counter[str] = Counter()
+    cut: Counter[str] = Counter()
+    for record in read_shard_index(root).records:
+        if record["op"] == "add":
+            documents[record["source"]] += record["n_docs"]
+            cut[record["source"]] += record["n_tokens"]
+    for source in sorted(tokens):
+        waiting = tokens[source]["documents"] - documents[source]
+        if waiting > 0:
+            lines.append(
+                f"{source}: {waiting:,d} documents, {tokens[source]['tokens'] - cut[source]:,d} "
+                "tokens are in no shard yet: they wait until there are "
+                f"{platform.settings.sharding.min_tokens:,d} tokens (sharding.min_tokens)"
+            )
+    masked = Counter(
+        record["op"] for record in read_takedown_log(root).records for _ in record["documents"]
+    )
+    lines += [
+        f"{count:,d} documents counted above are masked in training ({op})"
+        for op, count in sorted(masked.items())
+    ]
+    return lines
