@@ -72,9 +72,8 @@ def test_the_two_jobs_share_out_the_assets(definitions):
 
 
 def test_sensor_and_schedules_are_there(definitions):
-    repository = definitions.get_repository_def()
-    assert [sensor.name for sensor in repository.sensor_defs] == ["new_data"]
-    assert {item.name for item in repository.schedule_defs} == {"hourly_sources", "hourly_dataset"}
+    assert [sensor.name for sensor in definitions.sensors] == ["new_data"]
+    assert {item.name for item in definitions.schedules} == {"hourly_sources", "hourly_dataset"}
 
 
 def test_workspace_and_instance_files_load(definitions, tmp_path):

@@ -216,8 +216,8 @@ def test_plans_that_cannot_be(small):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"packing": "best_fit"}, NotInThisVersion, "packing 'best_fit' is not in this version"),
-        ({"order": "mixture"}, NotInThisVersion, "order 'mixture'"),
+        ({"packing": "padded"}, NotInThisVersion, "packing 'padded' is not in this version"),
+        ({"order": "sorted"}, NotInThisVersion, "order 'sorted'"),
         ({"parent": "0" * 16}, IntegrityError, "both parent and prefix, or neither"),
         ({"plan_id": "0" * 16}, IntegrityError, "differ"),
     ],
