@@ -152,8 +152,8 @@ class CleaningSettings:
     extractor: str = "resiliparse"
     page_limits: PageLimits = field(default_factory=PageLimits)
     language_threshold: float = 0.65
-    """Least confidence of the language identification, in [0, 1]. Below it a document is dropped, or
-    named `und` where its source takes any language."""
+    """Least confidence of the language identification, in [0, 1]. Below it a document is dropped,
+    or named `und` where its source takes any language."""
     rules: CleaningRules = field(default_factory=CleaningRules)
     pii: dict[str, Any] | None = None
     perplexity: dict[str, Any] | None = None
@@ -220,8 +220,8 @@ class Settings:
             whole = source.weight is None or (source.weight >= 1 and source.weight % 1 == 0)
             require(
                 whole,
-                f"sources: {source.name} has weight {source.weight}, and ordering.order is shuffle, "
-                "where a weight is how often whole shards are read (1, 2, 3, ...): "
+                f"sources: {source.name} has weight {source.weight}, and ordering.order is shuffle,"
+                " where a weight is how often whole shards are read (1, 2, 3, ...): "
                 "set ordering.order to mixture, or leave the weight out",
             )
 

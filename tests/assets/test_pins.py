@@ -11,11 +11,11 @@ from assets.manifest import PartEntry, commit
 from assets.pins import changed_pins, check_pins, pinned_settings, pins_to_publish
 from assets.root import Root
 from assets.settings.dedup import DedupSettings, MinHashSettings, RepeatedLinesSettings
+from assets.settings.ordering import OrderingSettings
 from assets.settings.schema import (
     CleaningSettings,
     EngineSettings,
     LimitSettings,
-    OrderingSettings,
     Settings,
     SourceSettings,
 )

@@ -141,7 +141,7 @@ def test_a_partition_shows_its_figures_and_its_histogram(server, page):
 
 
 def open_asset(page, url, *, shows):
-    """Open an asset's page; on a busy machine its metadata may need a second look, as for people."""
+    """Open an asset's page; on a busy machine its metadata may need a second look."""
     timeout = pytest.importorskip("playwright.sync_api").TimeoutError
     for _ in range(2):
         page.goto(url)
