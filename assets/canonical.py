@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
+from olmo_loader.records import canonical_json
 
-def canonical_json(value: Any) -> bytes:
-    """Return `value` as UTF-8 JSON with sorted keys, no spaces and one trailing newline.
-
-    Raises:
-        ValueError: the value holds NaN or an infinity.
-    """
-    text = json.dumps(
-        value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
-    return text.encode() + b"\n"
+__all__ = ["canonical_json", "fingerprint"]
 
 
 def fingerprint(**inputs: Any) -> str:
