@@ -20,8 +20,10 @@ from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
 from assets.root import Root
+from assets.settings.cleaning import CleaningSettings
 from assets.settings.dedup import DedupSettings
-from assets.settings.schema import CleaningSettings, Settings, SourceSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings
 from assets.sharding import shard_task
 from assets.sources import tasks as source_tasks

@@ -35,7 +35,8 @@ from assets.dedup.minhash import SignatureSpec, signatures
 from assets.dedup.shingles import shingle_sets, shingles
 from assets.dedup.unique import materialize_unique
 from assets.root import Root
-from assets.settings.schema import EngineSettings, Settings, SourceSettings
+from assets.settings.schema import EngineSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings
 from assets.sources.documents import materialize_documents
 from assets.sources.landing import land

@@ -9,7 +9,8 @@
 `pipeline.clean_table` does it for a table, `clean.clean_task` for the parts of a task. A document's
 first failing rule is its reason, with the measured value and the threshold:
 
->>> from assets.settings.schema import CleaningSettings, SourceSettings
+>>> from assets.settings.cleaning import CleaningSettings
+from assets.settings.sources import SourceSettings
 >>> source = SourceSettings(name="wiki", paths=("wiki/*.jsonl",), profile="text")
 >>> clean, ledger = clean_table(documents, source=source, cleaning=CleaningSettings())
 >>> ledger.to_pylist()[0]

@@ -30,7 +30,9 @@ from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry
 from assets.parquet_files import ParquetFile
 from assets.root import Root
-from assets.settings.schema import CleaningSettings, Settings, SourceSettings
+from assets.settings.cleaning import CleaningSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 from assets.sources.landing_log import LandingLog
 from assets.sources.tasks import STAGE as DOCUMENTS_STAGE, expected_tasks
 from assets.stage import (

@@ -15,7 +15,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLParserException
 
 from assets.cleaning.page_scan import scan_page
-from assets.settings.schema import PageLimits
+from assets.settings.cleaning import PageLimits
 
 HTML_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
 PAGE_TOO_LARGE = "page_too_large"

@@ -36,7 +36,8 @@ from assets.cleaning.text import CHANGES, normalise
 from assets.cleaning.text_column import hash_texts, text_array
 from assets.cleaning.verdicts import Verdicts
 from assets.document import CLEAN, DOCUMENTS, SIGNALS, detail
-from assets.settings.schema import CleaningSettings, PageLimits, SourceSettings
+from assets.settings.cleaning import CleaningSettings, PageLimits
+from assets.settings.sources import SourceSettings
 
 PROSE_PROFILES = ("web", "text")
 EMPTY = "empty"

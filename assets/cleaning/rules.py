@@ -32,7 +32,7 @@ from assets.cleaning.signals import (
     WORDS,
     ratio,
 )
-from assets.settings.schema import CodeRules, GopherQualityRules
+from assets.settings.cleaning import CodeRules, GopherQualityRules
 
 ENGLISH = "en"
 LANGUAGES_WITHOUT_SPACES = ("zh", "wuu", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from assets.errors import ConfigurationError
 from assets.settings.dedup import TextSetSettings
-from assets.settings.schema import Settings, SourceSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 from assets.sources.patterns import find_files
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from assets.errors import ConfigurationError
 from assets.settings.ordering import MixtureSettings, StageSettings, TemperatureSettings
-from assets.settings.schema import SourceSettings
+from assets.settings.sources import SourceSettings
 from olmo_loader.mixture import Mixture, Temperature
 
 DEFAULT_HORIZON = 64 * 1024

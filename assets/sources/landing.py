@@ -17,7 +17,8 @@ from pathlib import Path
 from assets.canonical import canonical_json
 from assets.errors import LandingError
 from assets.root import Root
-from assets.settings.schema import Settings, SourceSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 from assets.sources.hash_cache import HashCache
 from assets.sources.landing_log import (
     FileVersion,

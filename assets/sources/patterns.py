@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assets.errors import LandingError
-from assets.settings.schema import Settings, SourceSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 
 ALLOWED_PATHS_VARIABLE = "OLMO_DATA_ALLOWED_PATHS"
 CHECKOUT = Path(__file__).resolve().parents[2]

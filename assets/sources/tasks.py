@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from assets.canonical import canonical_json, fingerprint
-from assets.settings.schema import Settings, SourceSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 from assets.sources.landing_log import FileVersion, Generation, LandingLog, group_into_tasks
 from assets.stage import StageTask
 

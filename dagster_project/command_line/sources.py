@@ -9,7 +9,7 @@ import pandas as pd
 
 from assets.data_platform import OpenPlatform, open_platform
 from assets.errors import LandingError
-from assets.settings.schema import SourceSettings
+from assets.settings.sources import SourceSettings
 from assets.sources.landing_log import LandingLog, read_log
 from assets.sources.patterns import find_files
 from dagster_project.command_line.summary import statistics_by_source

@@ -10,15 +10,11 @@ from assets.errors import ConfigurationError, IntegrityError, PinnedRootError
 from assets.manifest import PartEntry, commit
 from assets.pins import changed_pins, check_pins, pinned_settings, pins_to_publish
 from assets.root import Root
+from assets.settings.cleaning import CleaningSettings
 from assets.settings.dedup import DedupSettings, MinHashSettings, RepeatedLinesSettings
 from assets.settings.ordering import OrderingSettings
-from assets.settings.schema import (
-    CleaningSettings,
-    EngineSettings,
-    LimitSettings,
-    Settings,
-    SourceSettings,
-)
+from assets.settings.schema import EngineSettings, LimitSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings, TrainTokenizerSettings
 from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.shard_index import IndexSnapshot

@@ -15,15 +15,11 @@ from assets.dedup.unique import materialize_unique
 from assets.manifest import Manifest
 from assets.ordering.publish import publish_dataset
 from assets.root import Root
+from assets.settings.cleaning import CleaningSettings
 from assets.settings.dedup import DedupSettings
 from assets.settings.ordering import OrderingSettings
-from assets.settings.schema import (
-    CleaningSettings,
-    EngineSettings,
-    LimitSettings,
-    Settings,
-    SourceSettings,
-)
+from assets.settings.schema import EngineSettings, LimitSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings, TrainTokenizerSettings
 from assets.sharding.shards import materialize_shards
 from assets.sources.documents import materialize_documents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from assets.settings.schema import READ_FORMATS, SourceSettings
+from assets.settings.sources import READ_FORMATS, SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
 from assets.sources.formats.jsonl import JsonFields, read_jsonl
 from assets.sources.formats.record import Lost, Record

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from assets.cleaning.pipeline import clean_table
 from assets.document import CLEAN, DOCUMENTS, LEDGER, doc_id
-from assets.settings.schema import CleaningSettings, SourceSettings
+from assets.settings.cleaning import CleaningSettings
+from assets.settings.sources import SourceSettings
 
 FILE = b"\x01" * 8
 HTML = "text/html"

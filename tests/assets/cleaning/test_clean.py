@@ -20,17 +20,15 @@ from assets.document import DOCUMENTS
 from assets.errors import IntegrityError, LossLimitError
 from assets.manifest import PartEntry
 from assets.root import Root
-from assets.settings.schema import (
+from assets.settings.cleaning import (
     CleaningRules,
     CleaningSettings,
     CodeRules,
-    EngineSettings,
     GopherQualityRules,
-    LimitSettings,
     PageLimits,
-    Settings,
-    SourceSettings,
 )
+from assets.settings.schema import EngineSettings, LimitSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings
 from assets.sources.documents import materialize_documents
 from assets.sources.landing import land as land_sources

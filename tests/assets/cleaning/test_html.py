@@ -9,7 +9,7 @@ import time
 import pytest
 
 from assets.cleaning.html import Rejected, extract_main_text, is_html
-from assets.settings.schema import PageLimits
+from assets.settings.cleaning import PageLimits
 from tests.assets.cleaning.word_ngrams import macro_f1
 from tests.shared_data import shared_folder
 

@@ -10,14 +10,14 @@ from hypothesis import given, strategies as st
 
 from assets.cleaning.pipeline import clean_table
 from assets.document import count_decisions
-from assets.settings.schema import (
+from assets.settings.cleaning import (
     CleaningRules,
     CleaningSettings,
     CodeRules,
     GopherQualityRules,
     PageLimits,
-    SourceSettings,
 )
+from assets.settings.sources import SourceSettings
 from tests.assets.cleaning.given_documents import HTML, clean, documents_of
 from tests.assets.cleaning.hostile_texts import texts
 

@@ -16,7 +16,7 @@ from assets.cleaning.rules import (
 )
 from assets.cleaning.signals import count_signals
 from assets.cleaning.text_column import text_array
-from assets.settings.schema import CodeRules, GopherQualityRules
+from assets.settings.cleaning import CodeRules, GopherQualityRules
 
 PROSE = "the cat and dog have that " * 20
 GOPHER = GopherQualityRules()

@@ -15,7 +15,8 @@ from assets.document import CLEAN, LEDGER, doc_ids
 from assets.manifest import FileSpan, Manifest, PartEntry, commit
 from assets.root import Root
 from assets.settings.dedup import DedupSettings, MinHashSettings
-from assets.settings.schema import EngineSettings, Settings, SourceSettings
+from assets.settings.schema import EngineSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings
 from assets.sources.landing_log import (
     FileVersion,

@@ -8,7 +8,7 @@ from typing import Any
 
 from assets.manifest import PartEntry
 from assets.root import Root
-from assets.settings.schema import SourceSettings
+from assets.settings.sources import SourceSettings
 from assets.sources.decode import decode_task
 from assets.sources.landing_log import FileVersion
 from assets.sources.tasks import DecodeTask, decode_fingerprint, task_name

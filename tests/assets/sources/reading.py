@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assets.settings.schema import SourceSettings
+from assets.settings.sources import SourceSettings
 from assets.sources.formats.read import read_records
 from assets.sources.formats.record import RULES, Found, Lost, Record
 

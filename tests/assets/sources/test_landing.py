@@ -7,7 +7,8 @@ import pytest
 
 from assets.errors import IntegrityError, LandingError
 from assets.root import Root
-from assets.settings.schema import Settings, SourceSettings
+from assets.settings.schema import Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings
 from assets.sources import landing_log
 from assets.sources.landing import inventory_digest, land

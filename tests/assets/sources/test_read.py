@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from assets.root import Root
-from assets.settings.schema import READ_FORMATS, SourceSettings
+from assets.settings.sources import READ_FORMATS, SourceSettings
 from assets.sources.formats.charset import decode_text
 from assets.sources.formats.compression import Problem
 from assets.sources.formats.read import read_records

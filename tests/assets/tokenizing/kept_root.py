@@ -14,7 +14,8 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from assets.document import CLEAN, UNIQUE, count_decisions, doc_id
 from assets.manifest import FileSpan, PartEntry, commit
 from assets.root import Root
-from assets.settings.schema import EngineSettings, Settings, SourceSettings
+from assets.settings.schema import EngineSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
 from assets.sources.landing_log import LandingEntry, LandingLog
 from assets.sources.tasks import expected_tasks

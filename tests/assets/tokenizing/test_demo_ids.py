@@ -6,7 +6,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from assets.root import Root
-from assets.settings.schema import LimitSettings, Settings, SourceSettings
+from assets.settings.schema import LimitSettings, Settings
+from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings
 from assets.sources.documents import materialize_documents
 from assets.sources.landing import land

@@ -1,0 +1,73 @@
+"""What may be set of a source: where its files land, how they are read, what is done with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from assets.errors import ConfigurationError
+from assets.settings.checks import refuse_later, require
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
+LATER_FORMATS = (
+    "wet", "parquet", "csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man", "code",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceSettings:
+    """One named corpus: where its files land and what may be done with them."""
+
+    name: str
+    """Lower case letters, digits, `_`, `.`, `-`; part of every document's identity."""
+    paths: tuple[str, ...]
+    """Globs (`**` crosses folders), absolute or relative to the configuration file's folder."""
+    format: str = "auto"
+    """auto | jsonl | warc | html | text; auto looks at the content of each file."""
+    text_field: str = "text"
+    """Key of the text in jsonl records."""
+    id_field: str | None = "id"
+    """Key of the user's own id in jsonl records; carried to the end, never used as identity."""
+    url_field: str | None = "url"
+    """Key of the url in jsonl records."""
+    licence: str | None = None
+    """SPDX identifier or free text, carried into provenance.csv."""
+    profile: Literal["web", "text", "code", "none"] = "web"
+    """Which cleaning rules apply."""
+    languages: tuple[str, ...] = ("any",)
+    """ISO 639 codes that are kept, or `any`: then no document is dropped for its language."""
+    priority: int = 0
+    """Within a generation, documents of a source with a higher priority are kept first."""
+    weight: float | None = None
+    """Share of the tokens of a mixture, relative to the other sources; unset means by size. With
+    `order: shuffle`, how often each of its shards is read in an epoch: 1, 2, 3, ..."""
+    max_repetition: float | None = None
+    """How often a mixture may read the source, in its own size; once when unset."""
+    strata: str | None = None
+    holdout: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            NAME.fullmatch(self.name) is not None,
+            f"name: {self.name!r} must match {NAME.pattern} (it becomes a folder and an identity)",
+        )
+        require(len(self.paths) > 0, "paths: at least one glob is needed")
+        if self.format in LATER_FORMATS:
+            raise ConfigurationError(
+                f"format: {self.format!r} is not in this version; one of {', '.join(READ_FORMATS)}"
+            )
+        require(
+            self.format in READ_FORMATS,
+            f"format: {self.format!r} is not one of {', '.join(READ_FORMATS)}",
+        )
+        require(len(self.languages) > 0, "languages: name at least one, or any")
+        require(self.weight is None or self.weight >= 0, f"weight: {self.weight} is negative")
+        require(
+            self.max_repetition is None or self.max_repetition > 0,
+            f"max_repetition: {self.max_repetition} must be above 0",
+        )
+        refuse_later("strata", self.strata)
+        if self.holdout is not None and self.holdout.get("fraction", 0.0) != 0.0:
+            refuse_later("holdout", self.holdout)
