@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assets.cleaning.kernel import kernel
+from assets.kernel import kernel
 
 SPACE = 1
 ALPHA = 2

@@ -28,7 +28,6 @@ from assets.cleaning.element_stack import (
     remove_open,
     reopen_formatting,
 )
-from assets.cleaning.kernel import kernel
 from assets.cleaning.tag_names import (
     BLOCK,
     CELL,
@@ -40,6 +39,7 @@ from assets.cleaning.tag_names import (
     VOID,
     tag_code,
 )
+from assets.kernel import kernel
 
 _MAX_BLOCKS_PASSED = 7
 """A formatting end tag is given up after eight rounds, each of which passes one block."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assets.cleaning.kernel import kernel
 from assets.cleaning.tag_names import CELL, FORMATTING, tag_code
+from assets.kernel import kernel
 
 OPEN, DEPTH, ACTIVE, NODES, OPTIONS, HAS_FORM = range(6)
 """Places in `state`: rows of `stack`, depth they stand for, rows of `active`, nodes so far, options

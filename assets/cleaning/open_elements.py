@@ -33,7 +33,6 @@ from assets.cleaning.element_stack import (
     remove_active,
     reopen_formatting,
 )
-from assets.cleaning.kernel import kernel
 from assets.cleaning.tag_names import (
     BLOCK,
     BREAKOUT,
@@ -51,6 +50,7 @@ from assets.cleaning.tag_names import (
     VOID,
     tag_code,
 )
+from assets.kernel import kernel
 
 _OPTIONS_PER_NODE = 256
 """The n-th option of a menu is charged n // 256 nodes."""

@@ -30,7 +30,6 @@ from assets.cleaning.element_stack import (
     is_foreign,
     reopen_formatting,
 )
-from assets.cleaning.kernel import kernel
 from assets.cleaning.open_elements import open_tag
 from assets.cleaning.tag_names import (
     BREAKOUT,
@@ -43,6 +42,7 @@ from assets.cleaning.tag_names import (
     VOID,
     tag_code,
 )
+from assets.kernel import kernel
 
 _ATTRIBUTES_PER_NODE = 1024
 """The n-th attribute of an element is charged n // 1024 nodes."""

@@ -25,8 +25,8 @@ from assets.cleaning.characters import (
     character_flags,
     decode_at,
 )
-from assets.cleaning.kernel import kernel
 from assets.cleaning.text_column import text_buffers
+from assets.kernel import kernel
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """Gopher's list; a stop word is a whole word in exactly this case, and counts once."""

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assets.cleaning.kernel import kernel
 from assets.cleaning.text_column import text_array_of, text_buffers
+from assets.kernel import kernel
 
 CHANGES = ("bom", "line_endings", "control", "trailing")
 """Names of the columns of the counts that `normalise` returns."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -37,6 +36,7 @@ from assets.dedup.overlap import (
 from assets.dedup.shingles import ShingleSets
 from assets.dedup.utf8 import frozen
 from assets.errors import StageError
+from assets.kernel import kernel
 
 KEPT, EXACT, NEAR, URL, EMPTY = 0, 1, 2, 3, 4
 """Values of `Decisions.rule`. `EMPTY` is decided later: nothing is left after repeated lines or
@@ -197,7 +197,7 @@ def _number_candidates(buckets: Buckets, first_kept: np.ndarray) -> np.ndarray:
     return old
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _decide(
     old: _Sets,
     new: _Sets,
@@ -245,13 +245,13 @@ def _decide(
     return rule, survivor, similarity, counts, band_hits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _note_url(of_url: np.ndarray, url: np.int64, survivor: int) -> None:
     if url >= 0:
         of_url[url] = survivor
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _keep(buckets: _Buckets, document: int, own: int) -> None:
     """Enter a kept document into its buckets, where there is room."""
     of, starts, members, stored, kept = buckets
@@ -264,7 +264,7 @@ def _keep(buckets: _Buckets, document: int, own: int) -> None:
                 stored[bucket] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _best_match(
     old: _Sets,
     new: _Sets,
@@ -299,7 +299,7 @@ def _best_match(
     return best, best_similarity
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _possible(
     members: np.ndarray,
     own: int,
@@ -334,7 +334,7 @@ def _possible(
     return possible[:count]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _similarity(old: _Sets, new: _Sets, own: int, candidate: int, least: _Least) -> float:
     """Return the similarity of a document with a candidate, or -1 if it is below the threshold."""
     values, start, end = _set_of(old, new, own)
@@ -344,7 +344,7 @@ def _similarity(old: _Sets, new: _Sets, own: int, candidate: int, least: _Least)
     return jaccard_at_least(values, start, end, others, other_start, other_end, least[0])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _set_of(old: _Sets, new: _Sets, candidate: int) -> tuple[np.ndarray, np.uint64, np.uint64]:
     """Return the values and the bounds of a candidate's set."""
     num_old = len(old[0]) - 1

@@ -11,11 +11,11 @@ import functools
 import hashlib
 import sys
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from assets.dedup.utf8 import decode_utf8, frozen, utf8_buffer
+from assets.kernel import kernel
 
 NORMALISATION = "lower-fold-space/v1"
 """Name of `normalised`; it changes when any value changes."""
@@ -62,7 +62,7 @@ def fold_table() -> np.ndarray:
     return frozen(table)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _encode_utf8(code: np.int64, out: np.ndarray, at: int) -> int:
     """Write one code point at byte `at`; return the position after it."""
     if code < 0x80:
@@ -84,7 +84,7 @@ def _encode_utf8(code: np.int64, out: np.ndarray, at: int) -> int:
     return at + 4
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _normalised(
     data: np.ndarray, starts: np.ndarray, table: np.ndarray, space: np.uint32
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,9 @@ that are not evenly spread cost more time, never another result.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from assets.kernel import kernel
 
 _FIRST_BITS = 11
 _SECOND_BITS = 8
@@ -18,7 +19,7 @@ _SECOND_SHIFT = np.uint64(64 - _FIRST_BITS - _SECOND_BITS)
 _SECOND_MASK = np.uint64((1 << _SECOND_BITS) - 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sort_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the stable order that sorts keys (uint64) as uint32, and the sorted keys."""
     cells = 1 << _FIRST_BITS
@@ -44,7 +45,7 @@ def sort_hashes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, ordered
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_cell(
     keys: np.ndarray, order: np.ndarray, room: np.ndarray, room_order: np.ndarray
 ) -> None:
@@ -69,7 +70,7 @@ def _sort_cell(
             _sort_by_insertion(keys, order, start, end)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_by_insertion(keys: np.ndarray, order: np.ndarray, start: int, end: int) -> None:
     for i in range(start + 1, end):
         key, who, j = keys[i], order[i], i
@@ -79,13 +80,13 @@ def _sort_by_insertion(keys: np.ndarray, order: np.ndarray, start: int, end: int
         keys[j], order[j] = key, who
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_by_comparison(keys: np.ndarray, order: np.ndarray) -> None:
     found = np.argsort(keys, kind="mergesort")
     keys[:], order[:] = keys[found], order[found]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def run_starts(ordered: np.ndarray) -> np.ndarray:
     """Return where each run of equal keys starts, and the number of keys at the end; int64."""
     starts = np.empty(len(ordered) + 1, np.int64)
@@ -98,7 +99,7 @@ def run_starts(ordered: np.ndarray) -> np.ndarray:
     return starts[: used + 1].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def number_runs(
     order: np.ndarray, starts: np.ndarray, numbers: np.ndarray, who: np.ndarray, out: np.ndarray
 ) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from assets.dedup.shingles import (
@@ -25,6 +24,7 @@ from assets.dedup.shingles import (
     ShingleSets,
 )
 from assets.dedup.utf8 import frozen
+from assets.kernel import kernel
 
 SCHEME = "affine32"
 
@@ -101,7 +101,7 @@ def band_keys(found: np.ndarray, spec: SignatureSpec) -> np.ndarray:
     return _band_keys(frozen(found), spec.bands, spec.rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _signatures(
     offsets: np.ndarray, values: np.ndarray, multipliers: np.ndarray, addends: np.ndarray
 ) -> np.ndarray:
@@ -129,7 +129,7 @@ def _signatures(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _band_keys(found: np.ndarray, bands: int, rows: int) -> np.ndarray:
     documents = len(found)
     keys = np.empty((documents, bands), np.uint64)

@@ -6,12 +6,12 @@ their number; 64 bits, because a corpus of 10**12 words asks an index of 10**7 n
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from assets.dedup.shingles import hash_words, word_table
 from assets.dedup.utf8 import frozen, utf8_buffer
+from assets.kernel import kernel
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -42,13 +42,13 @@ def draw_filter(hashes: np.ndarray) -> np.ndarray:
     return frozen(drawn)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _finished(state: np.uint64, num_words: int) -> np.uint64:
     state = (state ^ np.uint64(num_words)) * _MIX
     return state ^ (state >> _U32)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _item_ngrams(
     data: np.ndarray, starts: np.ndarray, table: np.ndarray, ngram: int, min_words: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,7 +73,7 @@ def _item_ngrams(
     return offsets, found[:used].copy(), sizes
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _find(hashes: np.ndarray, drawn: np.ndarray, value: np.uint64) -> int:
     """Return the position of a hash, or -1; most that are not there fail at the bitmap."""
     bit = value & np.uint64(len(drawn) * 64 - 1)
@@ -89,7 +89,7 @@ def _find(hashes: np.ndarray, drawn: np.ndarray, value: np.uint64) -> int:
     return low if low < len(hashes) and hashes[low] == value else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_hits(
     entry: int,
     text: int,
@@ -111,7 +111,7 @@ def _count_hits(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _best_of(touched: np.ndarray, hits: np.ndarray, sizes: np.ndarray) -> tuple[int, float]:
     """Return the item with the largest share of hits, the first of equal ones, and the share."""
     best, most = -1, 0.0
@@ -122,7 +122,7 @@ def _best_of(touched: np.ndarray, hits: np.ndarray, sizes: np.ndarray) -> tuple[
     return best, most
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def best_items(
     data: np.ndarray,
     starts: np.ndarray,

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from assets.kernel import kernel
 
 _MIN_WORDS = 4
 _MAX_WORDS = 512
@@ -41,7 +42,7 @@ def outline_words(sizes: np.ndarray) -> np.ndarray:
     return words
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_outline(values: np.ndarray, outline: np.ndarray) -> None:
     """Draw the outline (uint64, a power of two long) of a set (uint32)."""
     outline[:] = 0
@@ -51,7 +52,7 @@ def draw_outline(values: np.ndarray, outline: np.ndarray) -> None:
         outline[at] |= _U1 << np.uint64(value & np.uint32(63))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_outlines(
     offsets: np.ndarray, values: np.ndarray, starts: np.ndarray, words: np.ndarray
 ) -> None:
@@ -60,7 +61,7 @@ def draw_outlines(
         draw_outline(values[offsets[i] : offsets[i + 1]], words[starts[i] : starts[i + 1]])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def num_differing_bits(
     words: np.ndarray, left: np.uint64, num_left: int, right: np.uint64, num_right: int
 ) -> np.int64:
@@ -89,7 +90,7 @@ def num_differing_bits(
     return np.int64((total & _M32) + (total >> _U32))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _bits_in_pairs(x: np.uint64) -> np.uint64:
     """Return the number of bits in each pair of bytes; sums of 4,095 words fit in the pairs."""
     x -= (x >> _U1) & _M1
@@ -98,7 +99,7 @@ def _bits_in_pairs(x: np.uint64) -> np.uint64:
     return (x & _M8) + ((x >> _U8) & _M8)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def intersection_size(
     left: np.ndarray,
     i: np.uint64,
@@ -129,7 +130,7 @@ def intersection_size(
     return shared if shared >= needed else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def num_needed(total: np.int64, threshold: float) -> int:
     """Return how many members two sets of `total` members together must share at least.
 
@@ -138,13 +139,13 @@ def num_needed(total: np.int64, threshold: float) -> int:
     return int(np.ceil(threshold / (1.0 + threshold) * total - 1e-6))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def num_needed_inside(size: np.int64, threshold: float) -> int:
     """Return how many members a set must share with one that is to contain it; see `num_needed`."""
     return int(np.ceil(threshold * size - 1e-6))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def containment_at_least(
     left: np.ndarray,
     i: np.uint64,
@@ -164,7 +165,7 @@ def containment_at_least(
     return similarity if similarity >= threshold else -1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def jaccard_at_least(
     left: np.ndarray,
     i: np.uint64,

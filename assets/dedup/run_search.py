@@ -6,10 +6,10 @@ answer, so that only those are read and checked.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from assets.dedup.checked_arrays import CheckedArray
+from assets.kernel import kernel
 
 
 def block_bounds(fences: np.ndarray, queries: np.ndarray, keys: CheckedArray) -> np.ndarray:
@@ -33,7 +33,7 @@ def touched_by_search(bounds: np.ndarray, keys: CheckedArray) -> tuple[np.ndarra
     return np.concatenate([starts, tails]), np.concatenate([heads, ends])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def equal_ranges(
     keys: np.ndarray, queries: np.ndarray, bounds: np.ndarray, per_block: int
 ) -> np.ndarray:
@@ -62,7 +62,7 @@ def equal_ranges(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def first_equal_rows(rows: np.ndarray, queries: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Return the first position of each query among sorted rows of bytes, or -1; int64.
 
@@ -85,7 +85,7 @@ def first_equal_rows(rows: np.ndarray, queries: np.ndarray, bounds: np.ndarray) 
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _compare(left: np.ndarray, right: np.ndarray) -> int:
     for i in range(len(left)):
         if left[i] != right[i]:
@@ -93,7 +93,7 @@ def _compare(left: np.ndarray, right: np.ndarray) -> int:
     return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def take_live(
     ordinals: np.ndarray, ranges: np.ndarray, is_dead: np.ndarray, room: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -134,7 +134,7 @@ def take_live(
     return taken, found[:used], totals
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def copy_ranges(values: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return the concatenation of values[start:end], uint32."""
     total = 0

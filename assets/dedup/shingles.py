@@ -25,12 +25,12 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.dedup.utf8 import decode_utf8, frozen, utf8_buffer
+from assets.kernel import kernel
 
 HASH_NAME = "olmo-words-fnv1a64-fold32/v1"
 """Name of `shingle_hash`; stored beside every signature. It changes when any value changes."""
@@ -184,13 +184,13 @@ def word_table() -> np.ndarray:
     return frozen(table)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _mixed(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> _U32)) * _U_MIX
     return value ^ (value >> _U29)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def hash_words(
     data: np.ndarray, start: np.int64, end: np.int64, table: np.ndarray, hashes: np.ndarray
 ) -> int:
@@ -220,7 +220,7 @@ def hash_words(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _character_hashes(
     data: np.ndarray, start: np.int64, end: np.int64, table: np.ndarray, hashes: np.ndarray
 ) -> int:
@@ -236,7 +236,7 @@ def _character_hashes(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_radix(values: np.ndarray, scratch: np.ndarray) -> None:
     """Sort uint32 `values` in place by four passes over 8 bits; an even number ends in place."""
     count = len(values)
@@ -253,7 +253,7 @@ def _sort_radix(values: np.ndarray, scratch: np.ndarray) -> None:
         values, scratch = scratch, values
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _move_distinct(values: np.ndarray) -> int:
     """Move the distinct ones of sorted values to the front; return how many there are."""
     kept = 0
@@ -264,7 +264,7 @@ def _move_distinct(values: np.ndarray) -> int:
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _room(starts: np.ndarray, by_character: np.ndarray) -> tuple[np.int64, np.int64]:
     """Return how many words or characters fit into the longest text, and into all of them."""
     longest, total = np.int64(0), np.int64(0)
@@ -277,7 +277,7 @@ def _room(starts: np.ndarray, by_character: np.ndarray) -> tuple[np.int64, np.in
     return longest, total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _shingle_sets(
     data: np.ndarray,
     starts: np.ndarray,

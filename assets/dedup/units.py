@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from assets.dedup.exact import SPACE, fold_table
 from assets.dedup.utf8 import decode_utf8, utf8_buffer
+from assets.kernel import kernel
 
 _OFFSET = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
@@ -56,7 +56,7 @@ def split_units(texts: pa.Array, *, by_blank_line: bool) -> Units:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_feeds(data: np.ndarray, start: np.int64, end: np.int64) -> int:
     count = 0
     for at in range(start, end):
@@ -64,7 +64,7 @@ def _count_feeds(data: np.ndarray, start: np.int64, end: np.int64) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _unit_end(
     data: np.ndarray, at: np.int64, end: np.int64, table: np.ndarray, space: np.uint32, blank: bool
 ) -> np.int64:
@@ -91,7 +91,7 @@ def _unit_end(
     return end
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _unit_hash(
     data: np.ndarray, at: np.int64, end: np.int64, table: np.ndarray, space: np.uint32
 ) -> tuple[np.uint64, np.int64]:
@@ -113,7 +113,7 @@ def _unit_hash(
     return state ^ (state >> _SHIFT), count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _split(
     data: np.ndarray, starts: np.ndarray, table: np.ndarray, space: np.uint32, blank: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pyarrow as pa
+
+from assets.kernel import kernel
 
 
 def utf8_buffer(texts: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +36,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def decode_utf8(data: np.ndarray, at: np.int64) -> tuple[np.int64, np.int64]:
     """Return the code point at byte `at` and the position after it.
 

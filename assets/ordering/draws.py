@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 
 from assets.errors import ConfigurationError
+from assets.kernel import kernel
 from olmo_loader.mixture import (
     ONE,
     GroupUnits,
@@ -285,7 +285,7 @@ class _Run:
         return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _draw_full(  # noqa: C901 (one loop, for speed)
     indices: np.ndarray,
     groups: np.ndarray,
@@ -336,7 +336,7 @@ def _draw_full(  # noqa: C901 (one loop, for speed)
     return made, reason
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _draw(
     indices: np.ndarray,
     groups: np.ndarray,
@@ -385,7 +385,7 @@ def _draw(
     return made, reason, total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _choose_by_deficit(
     shares: np.ndarray,
     deficits: np.ndarray,
@@ -399,7 +399,7 @@ def _choose_by_deficit(
     return group
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _choose_by_bits(
     bits: np.uint64,
     shares: np.ndarray,

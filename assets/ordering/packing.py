@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
+
+from assets.kernel import kernel
 
 PARAGRAPH, SENTENCE = 2, 1
 """Classes of tokens after which a long document may be cut."""
@@ -55,7 +56,7 @@ def pack_window(lengths: np.ndarray, slots: int, *, seed: int, first: int) -> Pa
     return Packed(order=order, offsets=offsets)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def best_fit(lengths: np.ndarray, slots: int) -> tuple[np.ndarray, int]:
     """Return the instance of each piece, int64 (pieces,), and the number of instances."""
     pieces = _by_length(lengths, slots)
@@ -88,7 +89,7 @@ def best_fit(lengths: np.ndarray, slots: int) -> tuple[np.ndarray, int]:
     return bins, count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _by_length(lengths: np.ndarray, slots: int) -> np.ndarray:
     """Return the pieces, longest first, equal ones as they come."""
     places = np.zeros(slots + 2, np.int64)
@@ -103,7 +104,7 @@ def _by_length(lengths: np.ndarray, slots: int) -> np.ndarray:
     return pieces
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _next_bit(words: np.ndarray, summary: np.ndarray, start: int) -> int:
     """Return the first set bit from `start` on, -1 if there is none."""
     word = start >> 6
@@ -127,7 +128,7 @@ def _next_bit(words: np.ndarray, summary: np.ndarray, start: int) -> int:
     return (word << 6) + _lowest(words[word])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _lowest(bits: np.uint64) -> int:
     """Return the number of the lowest set bit."""
     below = (bits & (~bits + _ONE)) - _ONE
@@ -137,7 +138,7 @@ def _lowest(bits: np.uint64) -> int:
     return int((below * _SUM) >> np.uint64(56))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _group(bins: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return pieces by instance, and where each instance begins."""
     offsets = np.zeros(count + 1, np.int64)
@@ -152,7 +153,7 @@ def _group(bins: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return order, offsets
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _shuffle_inside(
     order: np.ndarray, offsets: np.ndarray, seed: np.uint64, first: np.uint64
 ) -> None:
@@ -168,14 +169,14 @@ def _shuffle_inside(
             order[start + other] = kept
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _mix(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> np.uint64(30))) * _MIX_A
     value = (value ^ (value >> np.uint64(27))) * _MIX_B
     return value ^ (value >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def cut_points(ids: np.ndarray, classes: np.ndarray, slots: int, soft: int) -> np.ndarray:
     """Return where a document longer than an instance is cut: ends of its pieces, int64.
 
