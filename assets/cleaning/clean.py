@@ -11,21 +11,23 @@ import dataclasses
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.canonical import fingerprint
-from assets.cleaning.html import extractor_version
-from assets.cleaning.language import MAX_CHARACTERS, model_sha256
-from assets.cleaning.page_scan import scan_page
-from assets.cleaning.pipeline import PROSE_PROFILES, clean_table
-from assets.cleaning.signals import count_signals, has_content
-from assets.cleaning.text import normalise
+from assets.cleaning.language import ANY_LANGUAGE
+from assets.cleaning.pipeline import clean_table, pipeline_identity
 from assets.cleaning.text_column import count_characters, text_array
-from assets.document import CLEAN, DOCUMENTS, LEDGER, count_decisions, length_histogram
+from assets.document import (
+    CLEAN,
+    DOC_ID_BYTES,
+    DOCUMENTS,
+    LEDGER,
+    count_decisions,
+    length_histogram,
+)
 from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry
 from assets.parquet_files import ParquetFile
@@ -83,16 +85,30 @@ def _compile_once(root: Root, tasks: list[StageTask[CleanTask]]) -> None:
     """Compile the kernels here if several workers would; they find the machine code on disk."""
     done = Manifest.load(root, STAGE)
     missing = [
-        task.payload.source.profile
+        task.payload
         for task in tasks
         if not done.is_committed(task.source, task.task, task.fingerprint)
     ]
     if len(missing) > 1:
-        normalise(text_array(["text"]))
-        count_signals(text_array(["text"]))
-        has_content(text_array(["text"]))
-    if missing.count("web") > 1:
-        scan_page(b"<p>", max_depth=1, max_nodes=1)
+        for task in {task.source.name: task for task in missing}.values():
+            source = dataclasses.replace(task.source, languages=(ANY_LANGUAGE,))
+            clean_table(_sample(), source=source, cleaning=task.cleaning)
+
+
+def _sample() -> pa.Table:
+    """Return a page that reaches every step."""
+    row = {
+        "doc_id": bytes(DOC_ID_BYTES),
+        "source": "sample",
+        "part": "sample",
+        "row": 0,
+        "landed_path": "sample",
+        "text": "<html><body><p>The sample.</p></body></html>",
+        "content_type": "text/html",
+        "content_hash": bytes(32),
+        "num_bytes": 0,
+    }
+    return pa.Table.from_pylist([row], schema=DOCUMENTS)
 
 
 def clean_tasks(
@@ -151,32 +167,17 @@ def clean_fingerprint(
 ) -> str:
     """Return the fingerprint of cleaning a documents task with a source's profile.
 
-    Only what the profile uses enters: a new Gopher threshold leaves code alone. The source's name
-    is part of the documents' own fingerprint, by way of the identity of their files.
+    Only what the profile uses enters. The source's name is part of the documents' own fingerprint,
+    by way of the identity of their files.
     """
-    profile = source.profile
-    is_prose = profile in PROSE_PROFILES
-    rules = cleaning.rules.gopher_quality if is_prose else cleaning.rules.code
     return fingerprint(
         stage=STAGE,
         code=CODE_VERSION,
         documents=documents.fingerprint,
-        profile=profile,
+        profile=source.profile,
         unicode=unicodedata.unidata_version,
-        rules=_rules_of(rules) if is_prose or profile == "code" else None,
-        languages=sorted(set(source.languages)) if is_prose else None,
-        language_threshold=cleaning.language_threshold if is_prose else None,
-        language_model=model_sha256() if is_prose else None,
-        language_library=version("fasttext-predict") if is_prose else None,
-        language_characters=MAX_CHARACTERS if is_prose else None,
-        extractor=extractor_version() if profile == "web" else None,
-        page_limits=dataclasses.asdict(cleaning.page_limits) if profile == "web" else None,
+        **pipeline_identity(source, cleaning),
     )
-
-
-def _rules_of(rules: Any) -> dict[str, Any]:
-    """Return a group of rules as it enters the fingerprint; a disabled one has no thresholds."""
-    return dataclasses.asdict(rules) if rules.enabled else {"enabled": False}
 
 
 def clean_task(payload: CleanTask) -> list[PartEntry]:

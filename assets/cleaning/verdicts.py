@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from assets.document import LEDGER, Decision
+from assets.document import LEDGER, Decision, detail as detail_of
 
 
 class Verdicts:
@@ -19,16 +20,25 @@ class Verdicts:
         self._values: list[float | None] = [None] * size
         self._thresholds: list[float | None] = [None] * size
         self._details: list[str | None] = [None] * size
+        self._changes: dict[int, dict[str, Any]] = {}
 
     def is_modified(self, row: int) -> bool:
         """Return whether a row's text was changed and stays."""
         return self._decisions[row] == "modified"
 
-    def modify(self, row: int, rule: str, *, detail: str | None = None) -> None:
-        """Note that a row's text was changed and stays."""
-        self._decisions[row] = "modified"
-        self._rules[row] = rule
-        self._details[row] = detail
+    def modify(self, row: int, rule: str, **changes: Any) -> None:
+        """Note that a row's text was changed and stays.
+
+        The first change of a row gives the rule, its detail holds the `changes` of all; a name
+        stands for one kind of change.
+        """
+        assert self._decisions[row] in ("kept", "modified"), f"row {row} is lost already"
+        if self._decisions[row] == "kept":
+            self._decisions[row] = "modified"
+            self._rules[row] = rule
+        if changes:
+            self._changes.setdefault(row, {}).update(changes)
+            self._details[row] = detail_of(**self._changes[row])
 
     def lose(
         self,

@@ -1,0 +1,1 @@
+"""The steps of cleaning, one module each; `assets.cleaning.pipeline` lists them in their order."""
