@@ -13,8 +13,11 @@
     decide.py          the greedy decision
     kept.py, runs.py   what earlier generations kept, as sorted runs on disk
     run_search.py, checked_arrays.py   search in them, checked where it reads
+    external.py        documents of another set, which count as kept before everything else
+    sets_beside.py     evaluation items and external documents: made, and frozen once published
     replace.py         changed files: unchanged and withdrawn documents
     edits.py           cut edits out of texts, move spans
-    generation.py      check and publish one decided generation
+    decided.py, part_ledger.py, generation.py   one decided generation: ledger, check, publish
+    held.py            which kept documents an external set holds: asked, not dropped
     unique.py          the stage: `materialize_unique`, `read_unique`, `withdrawn_documents`
 """

@@ -118,7 +118,7 @@ def gather_arrivals(
     arrivals = Arrivals(
         hashes=np.concatenate(hashes),
         keys=np.concatenate(keys),
-        sets=ShingleSets(offsets, _mapped(spool, int(offsets[-1]))),
+        sets=ShingleSets(offsets, map_values(spool, int(offsets[-1]))),
     )
     return ArrivedGeneration(parts=tuple(gathered), arrivals=arrivals, doc_ids=np.concatenate(ids))
 
@@ -195,10 +195,11 @@ def spool_sets(sets: ShingleSets, wanted: np.ndarray, path: Path) -> ShingleSets
             some = wanted[start : start + _SPOOL_DOCUMENTS]
             copy_ranges(sets.values, sets.offsets[some], sets.offsets[some + 1]).tofile(file)
     offsets = np.concatenate([[0], np.cumsum(sets.sizes[wanted])]).astype(np.int64)
-    return ShingleSets(offsets, _mapped(path, int(offsets[-1])))
+    return ShingleSets(offsets, map_values(path, int(offsets[-1])))
 
 
-def _mapped(path: Path, count: int) -> np.ndarray:
+def map_values(path: Path, count: int) -> np.ndarray:
+    """Return a file of `count` uint32 values, mapped, read-only."""
     if count == 0:
         return frozen(np.empty(0, np.uint32))
     return frozen(np.asarray(np.memmap(path, np.uint32, "r", shape=(count,))).view(np.ndarray))

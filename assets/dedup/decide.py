@@ -15,7 +15,7 @@ included, and the shingle sets of the earlier kept documents that share a bucket
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -38,9 +38,9 @@ from assets.dedup.utf8 import frozen
 from assets.errors import StageError
 from assets.kernel import kernel
 
-KEPT, EXACT, NEAR, URL, EMPTY = 0, 1, 2, 3, 4
+KEPT, EXACT, NEAR, URL, EMPTY, EXTERNAL_EXACT, EXTERNAL_NEAR = range(7)
 """Values of `Decisions.rule`. `EMPTY` is decided later: nothing is left after repeated lines or
-paragraphs are cut."""
+paragraphs are cut. The last two: what it equals or resembles is an external document."""
 
 _MAX_CANDIDATES = 2**31 - 1
 _Sets: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -74,12 +74,13 @@ class Decisions:
     """What was decided for each arrival, and what it took."""
 
     rule: np.ndarray
-    """(documents,) int8: KEPT, EXACT, NEAR, URL or EMPTY."""
+    """(documents,) int8: KEPT, EXACT, NEAR, URL, EMPTY, EXTERNAL_EXACT or EXTERNAL_NEAR."""
     survivor: np.ndarray
     """(documents,) int64: -1, or the number of a kept document; from `before.total` on it is that
     plus the position of an arrival."""
     similarity: np.ndarray
-    """(documents,) float64: exact similarity with the survivor, 1 for EXACT, NaN otherwise."""
+    """(documents,) float64: exact similarity with the survivor, 1 for exact ones, NaN where no
+    text was compared."""
     compared: int
     """Pairs whose shingle sets were compared."""
     similar: int
@@ -133,6 +134,15 @@ def decide(
         (threshold, by_containment),
     )
     return _as_decisions(made, np.append(old, before.total + np.arange(len(arrivals))))
+
+
+def name_external(decisions: Decisions, num_external: int) -> Decisions:
+    """Return decisions that tell external survivors, the numbers below `num_external`, apart."""
+    is_external = (decisions.survivor >= 0) & (decisions.survivor < num_external)
+    rule = decisions.rule.copy()
+    rule[is_external & (rule == EXACT)] = EXTERNAL_EXACT
+    rule[is_external & (rule == NEAR)] = EXTERNAL_NEAR
+    return replace(decisions, rule=rule)
 
 
 def _as_decisions(made: tuple[np.ndarray, ...], numbers: np.ndarray) -> Decisions:

@@ -15,12 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.dedup.decide import EXTERNAL_EXACT, EXTERNAL_NEAR
+from assets.dedup.decided import RULES
 from assets.dedup.generation import STAGE
 from assets.errors import ConfigurationError
 from assets.manifest import Manifest, PartEntry
 from assets.root import Root
 
-_COLUMNS = ["doc_id", "row", "decision", "rule", "similarity", "survivor_id"]
+_COLUMNS = ["doc_id", "row", "decision", "rule", "similarity", "survivor_id", "detail"]
+_EXTERNAL = (RULES[EXTERNAL_EXACT], RULES[EXTERNAL_NEAR])
 _CONTEXT_WORDS = 8
 MAX_DIFF_WORDS = 20_000
 """Longer texts are compared in their first words only; a difference of all would take minutes."""
@@ -39,6 +42,8 @@ class Member:
     rule: str | None
     similarity: float | None
     """As it was decided; null for the kept one."""
+    detail: str | None
+    """JSON, as in the ledger."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,10 +51,12 @@ class Cluster:
     """A kept document and what was dropped in its favour, in the order of generations."""
 
     kept: Member | None
-    """Null if the ledger names a survivor that is in no part."""
+    """Null if the ledger names a survivor that is in no part, or none of this root."""
     dropped: tuple[Member, ...]
     num_dropped: int
     """All of them; `dropped` may be cut."""
+    external: str | None = None
+    """The external document that they were dropped for: its set and id, as JSON."""
 
 
 class ClusterFinder:
@@ -70,6 +77,14 @@ class ClusterFinder:
             ConfigurationError: the document did not reach `unique`.
         """
         member, survivor = self._member(doc_id)
+        if member.rule in _EXTERNAL:
+            members = [found for found, _ in self._rows_of_all("detail", member.detail)]
+            return Cluster(
+                kept=None,
+                dropped=tuple(members[:limit]),
+                num_dropped=len(members),
+                external=member.detail,
+            )
         kept_id = doc_id if survivor is None else survivor
         kept = member if survivor is None else self._kept(kept_id)
         dropped = list(self._dropped_for(kept_id))
@@ -99,15 +114,20 @@ class ClusterFinder:
         )
 
     def _dropped_for(self, doc_id: bytes) -> Iterator[Member]:
+        for member, _ in self._rows_of_all("survivor_id", doc_id):
+            yield member
+
+    def _rows_of_all(
+        self, column: str, value: bytes | str | None
+    ) -> Iterator[tuple[Member, bytes | None]]:
         for entry in self._unique:
-            for member, _ in self._rows(entry, "survivor_id", doc_id):
-                yield member
+            yield from self._rows(entry, column, value)
 
     def _rows(
-        self, entry: PartEntry, column: str, doc_id: bytes
+        self, entry: PartEntry, column: str, value: bytes | str | None
     ) -> Iterator[tuple[Member, bytes | None]]:
         found = self._root.read_table(entry.objects["ledger"], [column])[column]
-        matches = pc.equal(found, pa.scalar(doc_id, found.type))
+        matches = pc.equal(found, pa.scalar(value, found.type))
         at = np.flatnonzero(np.asarray(pc.fill_null(matches, fill_value=False)))
         if not len(at):
             return
@@ -122,6 +142,7 @@ class ClusterFinder:
                     decision=row["decision"],
                     rule=row["rule"],
                     similarity=row["similarity"],
+                    detail=row["detail"],
                 ),
                 row["survivor_id"],
             )

@@ -1,9 +1,13 @@
-"""Texts that lie beside the corpus: evaluation items, read from JSON lines or Parquet."""
+"""Texts beside the corpus, from JSON lines or Parquet: evaluation items and external documents.
+
+Records are read one after another; memory is one record, or one batch of Parquet rows.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +19,7 @@ from assets.errors import ConfigurationError
 from assets.settings.dedup import TextSetSettings
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
-from assets.sources.patterns import find_files
+from assets.sources.patterns import FoundFile, find_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +29,13 @@ class TextItem:
     set_name: str
     item_id: str
     text: str
+    language: str | None
+    """As the file says; null if it says nothing."""
+
+
+_PARQUET_ROWS = 1024
+
+logger = logging.getLogger(__name__)
 
 
 def read_text_sets(sets: tuple[TextSetSettings, ...], settings: Settings) -> Iterator[TextItem]:
@@ -35,27 +46,52 @@ def read_text_sets(sets: tuple[TextSetSettings, ...], settings: Settings) -> Ite
         LandingError: a file lies outside the folders that may be read.
     """
     for item in sets:
-        files = find_files(SourceSettings(name=item.name, paths=item.paths), settings)
-        if not files:
-            raise ConfigurationError(f"set {item.name!r}: no file matches {', '.join(item.paths)}")
-        for file in files:
+        for file in set_files(item, settings):
             yield from _read_file(Path(file.location), item)
+
+
+def set_files(item: TextSetSettings, settings: Settings) -> list[FoundFile]:
+    """Return the files of a set by path.
+
+    Raises:
+        ConfigurationError: there is none.
+        LandingError: one lies outside the folders that may be read.
+    """
+    files = find_files(SourceSettings(name=item.name, paths=item.paths), settings)
+    if not files:
+        raise ConfigurationError(f"set {item.name!r}: no file matches {', '.join(item.paths)}")
+    return files
 
 
 def _read_file(path: Path, wanted: TextSetSettings) -> Iterator[TextItem]:
     found, number = 0, -1
-    for number, record in enumerate(_records(path)):
+    for number, record in enumerate(_records(path, wanted)):
         pieces = [piece for name in wanted.fields for piece in _texts(record.get(name))]
         if not pieces:
             continue
         found += 1
         own_id = None if wanted.id_field is None else record.get(wanted.id_field)
         item_id = f"{path.name}:{number}" if own_id is None else str(own_id)
-        yield TextItem(set_name=wanted.name, item_id=item_id, text="\n".join(pieces))
+        language = None if wanted.language_field is None else record.get(wanted.language_field)
+        yield TextItem(
+            set_name=wanted.name,
+            item_id=item_id,
+            text="\n".join(pieces),
+            language=language if isinstance(language, str) else None,
+        )
     if not found:
         raise ConfigurationError(
             f"set {wanted.name!r}: 0 of {number + 1:,d} records of {path} have a text under "
             f"{', '.join(wanted.fields)}; correct `fields`"
+        )
+    if found <= number:
+        logger.warning(
+            "set %s: %d of %d records of %s have no text under %s and are left out",
+            wanted.name,
+            number + 1 - found,
+            number + 1,
+            path,
+            ", ".join(wanted.fields),
         )
 
 
@@ -65,10 +101,13 @@ def _texts(value: object) -> list[str]:
     return [piece for piece in value if isinstance(piece, str)] if isinstance(value, list) else []
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
+def _records(path: Path, wanted: TextSetSettings) -> Iterator[dict[str, Any]]:
     try:
         if path.suffix == ".parquet":
-            for batch in pq.ParquetFile(path).iter_batches():
+            file = pq.ParquetFile(path, page_checksum_verification=True)
+            keys = {*wanted.fields, wanted.id_field, wanted.language_field}
+            columns = [name for name in file.schema_arrow.names if name in keys]
+            for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
                 yield from batch.to_pylist()
         elif path.name.endswith((".jsonl", ".jsonl.gz")):
             yield from _json_lines(path)

@@ -24,23 +24,26 @@ import pyarrow as pa
 from assets.canonical import fingerprint
 from assets.dedup.arrivals import gather_arrivals, in_survivor_order
 from assets.dedup.cuts import find_cuts
-from assets.dedup.decide import Decisions, decide
+from assets.dedup.decide import Decisions, decide, name_external
+from assets.dedup.decided import (
+    DecidedGeneration,
+    external_items,
+    survivor_ids,
+    survivor_sources,
+)
 from assets.dedup.deciding import deciding_settings, warn_of_low_recall
-from assets.dedup.decontaminate import PublishedIndex, prepare_index
 from assets.dedup.edits import apply_edits, shift_spans
 from assets.dedup.generation import (
     STAGE,
-    DecidedGeneration,
     check_losses,
     publish_generation,
-    survivor_ids,
-    survivor_sources,
     withdrawn_ordinals,
 )
 from assets.dedup.hash_runs import SeenHashes
 from assets.dedup.replace import Replaced, find_replaced
 from assets.dedup.report import cluster_sizes, stage_facts
 from assets.dedup.runs import KeptRuns, Run
+from assets.dedup.sets_beside import SetsBeside, check_sets_unchanged, prepare_sets
 from assets.dedup.signatures import (
     STAGE as SIGNATURES,
     signature_spec,
@@ -49,14 +52,13 @@ from assets.dedup.signatures import (
 )
 from assets.dedup.survivor_order import decision_order, reordered, restored
 from assets.document import SPANS
-from assets.errors import IntegrityError, PinnedRootError
+from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry, commit
 from assets.root import Root
 from assets.settings.schema import Settings
 from assets.sources.landing_log import Generation, LandingLog
 from assets.sources.tasks import expected_tasks
 from assets.stage import StageReport, materialize_tasks
-from olmo_loader.dataset_file import DATASET_FILE
 
 CODE_VERSION = 2
 """Raised by hand when the same signatures would be decided otherwise."""
@@ -90,21 +92,21 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
     warn_of_low_recall(settings.dedup)
     clean = Manifest.load(root, "clean")
     complete, waiting = _complete_generations(log, clean)
-    index = prepare_index(root, settings)
-    _check_sets_unchanged(root, index)
+    sets = prepare_sets(root, settings)
+    check_sets_unchanged(root, sets)
     everything = [entry for entries in complete.values() for entry in entries]
-    tasks = signature_tasks(root.url, settings.dedup, everything, index)
+    tasks = signature_tasks(root.url, settings.dedup, everything, sets.index)
     made = materialize_tasks(
         root, SIGNATURES, tasks, signature_task, processes=settings.engine.processes
     )
     signatures = {(entry.source, entry.part): entry for entry in made.entries}
     manifest = Manifest.load(root, STAGE)
-    ready = _chain(log, complete, signatures, manifest, settings)
+    ready = _chain(log, complete, signatures, manifest, settings, sets)
     num_done = 0
     for position, item in enumerate(ready):
         if _is_whole(root, manifest, item):
             continue
-        entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1], index)
+        entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1], sets)
         commit(root, STAGE, entries)
         manifest = Manifest.load(root, STAGE)
         num_done += len(item.parts)
@@ -179,23 +181,6 @@ def withdrawn_documents(root: Root) -> dict[int, pa.Table]:
     return _withdrawn_tables(root, Manifest.load(root, STAGE))
 
 
-def _check_sets_unchanged(root: Root, index: PublishedIndex | None) -> None:
-    """Refuse evaluation items that changed after something was published with the old ones.
-
-    Raises:
-        PinnedRootError: the files of a set are others than before.
-    """
-    if index is None or root.storage.size(f"dataset/{DATASET_FILE}") is None:
-        return
-    for entry in Manifest.load(root, STAGE).entries():
-        if entry.statistics.get("evaluation_sets", index.sha256) != index.sha256:
-            raise PinnedRootError(
-                f"{root.url} has published documents that were compared with other evaluation "
-                "items: the files of dedup.decontaminate.sets have changed; set them back, or make "
-                "another data set beside this one: olmo-data run --config CONFIG --root NEW_ROOT"
-            )
-
-
 def _complete_generations(
     log: LandingLog, clean: Manifest
 ) -> tuple[dict[int, list[PartEntry]], tuple[str, ...]]:
@@ -217,6 +202,7 @@ def _chain(
     signatures: Mapping[tuple[str, str], PartEntry],
     manifest: Manifest,
     settings: Settings,
+    sets: SetsBeside,
 ) -> list[_Ready]:
     """Return the complete generations in log order, each fingerprint chained from the last."""
     priorities = _priorities(manifest, settings)
@@ -236,6 +222,7 @@ def _chain(
                 for version in generation.versions
                 if version.replaces is not None
             ],
+            external_sets=sets.external and sets.external.sha256,
             **deciding_settings(settings.dedup),
         )
         used = {source: priorities[source] for source in sorted({item.source for item in ordered})}
@@ -275,11 +262,12 @@ def _decide_generation(
     clean: Manifest,
     manifest: Manifest,
     ready: Sequence[_Ready],
-    index: PublishedIndex | None,
+    sets: SetsBeside,
 ) -> list[PartEntry]:
     """Decide and publish the last of `ready`, all before it being committed."""
     item, dedup, spec = ready[-1], settings.dedup, signature_spec(settings.dedup)
-    before, replaced = _state_before(root, clean, manifest, ready)
+    before, replaced = _state_before(root, clean, manifest, ready, sets)
+    num_external = 0 if sets.external is None else sets.external.count
     minhash = dedup.minhash
     with root.workspace() as folder:
         max_item_share = None if dedup.decontaminate is None else dedup.decontaminate.threshold
@@ -296,6 +284,7 @@ def _decide_generation(
             by_containment=minhash is not None and minhash.similarity == "containment",
         )
         decisions = restored(decisions, order, before.total)
+        decisions = name_external(decisions, num_external)
         decisions, cuts = find_cuts(
             root, dedup, arrived, decisions, order, before.total, _seen(root, manifest, ready)
         )
@@ -307,7 +296,8 @@ def _decide_generation(
             survivor_ids=survivor_ids(decisions, before, arrived),
             survivor_sources=survivor_sources(decisions, before, arrived),
             cuts=cuts,
-            items=None if index is None else root.read_table(index.objects["table"]),
+            items=None if sets.index is None else root.read_table(sets.index.objects["table"]),
+            external=external_items(root, sets.external, decisions),
             max_item_share=max_item_share,
         )
         if minhash is not None:
@@ -318,13 +308,13 @@ def _decide_generation(
             replaced.withdrawn,
             threshold=None if minhash is None else minhash.threshold,
             spec=spec,
-            facts=_generation_facts(item, decisions, replaced, index),
+            facts=_generation_facts(item, decisions, replaced, sets),
             folder=folder,
         )
 
 
 def _state_before(
-    root: Root, clean: Manifest, manifest: Manifest, ready: Sequence[_Ready]
+    root: Root, clean: Manifest, manifest: Manifest, ready: Sequence[_Ready], sets: SetsBeside
 ) -> tuple[KeptRuns, Replaced]:
     """Return what counts as kept for the last of `ready`, and what its changed files mean."""
     *earlier, item = ready
@@ -337,14 +327,14 @@ def _state_before(
         # What this generation withdraws does not count as kept for itself either.
         tables[item.generation.number] = replaced.withdrawn
         runs = _open_runs(root, manifest, earlier, tables)
-    return KeptRuns(tuple(runs.values())), replaced
+    first = [] if sets.external is None else [sets.external.open(root)]
+    return KeptRuns((*first, *runs.values())), replaced
 
 
 def _generation_facts(
-    item: _Ready, decisions: Decisions, replaced: Replaced, index: PublishedIndex | None
+    item: _Ready, decisions: Decisions, replaced: Replaced, sets: SetsBeside
 ) -> dict[str, Any]:
-    sets = {} if index is None else {"evaluation_sets": index.sha256}
-    return sets | {
+    return sets.identities | {
         "priorities": item.priorities,
         "compared": decisions.compared,
         "similar": decisions.similar,

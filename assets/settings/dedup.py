@@ -144,6 +144,9 @@ class TextSetSettings:
     """Keys whose texts are joined by a line feed; a list of texts counts item by item."""
     id_field: str | None = "id"
     """Key of an item's own id; otherwise, or where it is missing, its number in the file counts."""
+    language_field: str | None = "language"
+    """Key of a text's language (ISO 639), which decides between shingles of words and characters
+    in `against`; where it is missing the language is identified as cleaning does it."""
 
     def __post_init__(self) -> None:
         require(bool(self.name), "name: must not be empty")
@@ -192,7 +195,9 @@ class DedupSettings:
     paragraphs: RepeatedParagraphsSettings | None = None
     decontaminate: DecontaminationSettings | None = None
     against: tuple[TextSetSettings, ...] = ()
-    """Documents that count as kept before everything else, without being part of the data set."""
+    """External documents that count as kept before everything else, without being part of the data
+    set: what equals or resembles one of them is dropped."""
 
     def __post_init__(self) -> None:
-        refuse_later("against", self.against, accepted=())
+        names = [item.name for item in self.against]
+        require(len(set(names)) == len(names), f"against: a name in {names} appears more than once")

@@ -1,28 +1,32 @@
-"""`olmo-data dedup curve|report`: what bands can be expected to find, and what was found."""
+"""`olmo-data dedup`: what bands can be expected to find, what was found, what others hold too."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 
 from assets.data_platform import open_platform
 from assets.dedup.generation import STAGE
+from assets.dedup.held import Held, find_held
 from assets.dedup.report import recall_table, stage_facts
 from assets.errors import ConfigurationError
 from assets.manifest import Manifest
 from assets.report import Table
 from assets.settings.bands import RECALL_MARGIN, WANTED_RECALL, expected_recall
-from assets.settings.dedup import MinHashSettings
-from dagster_project.command_line.terminal import format_table, say
+from assets.settings.dedup import MinHashSettings, TextSetSettings
+from dagster_project.command_line.terminal import escape, format_table, say
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Execute `dedup curve` or `dedup report`."""
-    if arguments.question == "curve":
-        return _say_curve(arguments)
-    return _say_report(arguments)
+    """Answer the question that is asked."""
+    questions = {"curve": _say_curve, "report": _say_report, "against": _say_against}
+    return questions[arguments.question](arguments)
 
 
 def _say_curve(arguments: argparse.Namespace) -> int:
@@ -67,3 +71,47 @@ def _say_report(arguments: argparse.Namespace) -> int:
                 else f"{name.replace('_', ' ')}: {value}"
             )
     return 0
+
+
+def _say_against(arguments: argparse.Namespace) -> int:
+    """List the kept documents that an external set holds."""
+    platform = open_platform(arguments.config, root=arguments.root)
+    wanted = TextSetSettings(
+        name=arguments.name,
+        paths=tuple(arguments.paths),
+        fields=tuple(arguments.field or ["text"]),
+        id_field=arguments.id_field,
+    )
+    counts: dict[str, int] = {}
+    with contextlib.ExitStack() as stack:
+        file: TextIO | None = None
+        if arguments.output is not None:
+            file = stack.enter_context(Path(arguments.output).open("x", encoding="utf-8"))
+        for number, held in enumerate(find_held(platform.root, platform.settings, (wanted,))):
+            counts[held.source] = counts.get(held.source, 0) + 1
+            if file is not None:
+                file.write(_held_line(held))
+            if number < arguments.limit:
+                say(
+                    f"{held.doc_id.hex()}  {held.similarity:.4f}  {escape(held.source)}  "
+                    f"{escape(held.item_id, one_line=True)}"
+                )
+    total = sum(counts.values())
+    if total > arguments.limit:
+        say(f"... and {total - arguments.limit:,d} more (--limit, --output)")
+    say(f"{total:,d} kept documents are in {arguments.name}")
+    for source, count in sorted(counts.items()):
+        say(f"  {source}: {count:,d}")
+    return 0
+
+
+def _held_line(held: Held) -> str:
+    record = {
+        "doc_id": held.doc_id.hex(),
+        "source": held.source,
+        "similarity": held.similarity,
+        "is_exact": held.is_exact,
+        "set": held.set_name,
+        "item": held.item_id,
+    }
+    return json.dumps(record, ensure_ascii=False) + "\n"

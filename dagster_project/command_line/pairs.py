@@ -18,8 +18,10 @@ def execute(arguments: argparse.Namespace) -> int:
     platform = open_platform(arguments.config, root=arguments.root, writable=False)
     finder = ClusterFinder(platform.root)
     cluster = finder.find(doc_id, limit=arguments.limit)
-    if cluster.kept is None:
-        say("The survivor is a document of an external set, or in no part of this root.")
+    if cluster.external is not None:
+        say(f"Dropped for an external document: {escape(cluster.external, one_line=True)}")
+    elif cluster.kept is None:
+        say("The survivor is in no part of this root.")
     else:
         say(_line(cluster.kept))
     for member in cluster.dropped:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from dagster_project.command_line.dedup_parser import add_dedup_commands
 from dagster_project.command_line.plan_parser import add_plan_commands
 from dagster_project.environment import CONFIG_VARIABLE, default_config
 
@@ -25,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_sources(commands)
     _add_explain(commands)
-    _add_dedup(commands)
+    add_dedup_commands(commands, _add, _positive)
     _add_query(commands)
     _add_tokens(commands)
     add_plan_commands(commands, _add)
@@ -76,19 +77,6 @@ def _add_explain(commands: _Commands[argparse.ArgumentParser]) -> None:
     command.add_argument("doc_id", help="32 hexadecimal digits")
     command.add_argument("--text", action="store_true", help="show the beginning of its texts")
     command.add_argument("--json", action="store_true", help="as JSON")
-
-
-def _add_dedup(commands: _Commands[argparse.ArgumentParser]) -> None:
-    command = _add(commands, "pairs", "Show a document's duplicates and where the texts differ.")
-    command.add_argument("doc_id", help="32 hexadecimal digits")
-    command.add_argument("--limit", type=_positive, default=100, help="members (default: 100)")
-    command = _add(commands, "dedup", "What bands find (curve), or what was found (report).")
-    command.add_argument("question", choices=("curve", "report"))
-    command.add_argument("--preset", choices=("classic", "datatrove", "dolma3", "optimum"))
-    command.add_argument("--threshold", type=float, help="least similarity of duplicates")
-    command.add_argument("--num-perm", type=_positive, help="values of a signature")
-    command.add_argument("--bands", type=_positive)
-    command.add_argument("--rows", type=_positive, help="signature values in a band")
 
 
 def _add_query(commands: _Commands[argparse.ArgumentParser]) -> None:

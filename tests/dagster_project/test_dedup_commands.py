@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,19 @@ def test_the_report_of_a_root(config, capsys):
     out = capsys.readouterr().out
     assert "removed share: 33.33% of the texts; 30-40 % is usual on raw web text" in out
     assert "MinHash alone" in out
+
+
+def test_against_lists_what_another_set_holds(config, capsys, tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_text(json.dumps({"text": article(2), "id": "B 2"}) + "\n")
+    output = tmp_path / "held.jsonl"
+    command = ["dedup", "against", "b", "b.jsonl", "--config", config, "--output", str(output)]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "1 kept documents are in b" in out
+    assert "B 2" in out
+    (line,) = map(json.loads, output.read_text().splitlines())
+    assert (line["set"], line["item"], line["is_exact"]) == ("b", "B 2", True)
+    assert main(command) == 1
+    assert main(["dedup", "against", "b", "none*.jsonl", "--config", config]) == 1
+    assert "no file matches" in capsys.readouterr().err
