@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Protocol
 
+from assets.document import CLEAN
 from assets.root import Root
 from assets.settings.load import load_settings
 from assets.settings.schema import Settings
@@ -61,4 +62,14 @@ def open_platform(
         from assets.pins import check_pins  # noqa: PLC0415
 
         check_pins(opened, settings)
+        _check_strata(settings)
     return OpenPlatform(root=opened, settings=settings)
+
+
+def _check_strata(settings: Settings) -> None:
+    """Refuse an expression now that the stage which uses it would refuse hours later."""
+    for source in settings.sources:
+        if source.strata is not None:
+            from assets.expression import parse_expression  # noqa: PLC0415 (DuckDB, where used)
+
+            parse_expression(source.strata, CLEAN.names, f"sources[{source.name}].strata")

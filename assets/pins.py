@@ -43,8 +43,8 @@ SOURCE_FIELDS = {
     "profile": "clean",
     "languages": "clean",
     "priority": "unique",
-    "strata": "shards",
-    "holdout": "shards",
+    "strata": "tokens",
+    "holdout": "tokens",
 }
 """Pinned settings of a source, with the first stage that each of them decides."""
 
@@ -73,8 +73,9 @@ def pinned_settings(settings: Settings) -> dict[str, Any]:
     """
     pins: dict[str, Any] = {}
     for source in settings.sources:
-        for name in SOURCE_FIELDS:
+        for name in SOURCE_FIELDS.keys() - {"holdout"}:
             pins |= _flat(f"sources[{source.name}].{name}", getattr(source, name))
+        pins |= _flat(f"sources[{source.name}].holdout", source.held_out)
         # Which languages are kept does not depend on the order in which they are named.
         pins[f"sources[{source.name}].languages"] = sorted(set(source.languages))
     pins |= _flat("cleaning", settings.cleaning)

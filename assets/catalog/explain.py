@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from assets.catalog.rows import live_parts
 from assets.catalog.steps import StepFinder
 from assets.document import DOC_ID_BYTES, FILE_ID_BYTES
@@ -21,7 +19,7 @@ from assets.ordering.published import read_published, read_shard_index, read_tak
 from assets.parquet_files import open_parquet
 from assets.root import ObjectRef, Root
 from assets.settings.schema import Settings
-from assets.sharding.groups import Group, build_groups
+from assets.sharding.groups import build_groups
 from assets.sources.landing_log import FileVersion, LandingLog, read_log
 from olmo_loader.shard_files import open_docs
 from olmo_loader.shard_index import group_of
@@ -111,10 +109,15 @@ class Explainer:
             self._settings.sharding,
             last_generation=self._log.last_generation,
         )
-        group = next(item for item in groups if item.source == entry.source)
-        position = _position(group, entry, row[0])
+        places = {
+            group.key: position
+            for group in groups
+            if group.source == entry.source
+            and (position := group.position(self._root, entry, row[0])) is not None
+        }
         for record in read_shard_index(self._root).records:
-            if group_of(record) == group.key and record["from"] <= position < record["to"]:
+            position = places.get(group_of(record), -1)
+            if record["from"] <= position < record["to"]:
                 return self._span(record, position - record["from"], doc_id)
         return None
 
@@ -289,25 +292,6 @@ _SHOWN = {
     "tokens": ["num_tokens"],
 }
 """Columns of a stage's own row that are shown."""
-
-
-def _position(group: Group, entry: PartEntry, row: int) -> int:
-    """Return the place of a token part's document in the one order of its group."""
-    first = 0
-    for number, count in group.generations:
-        if number != entry.generation:
-            first += count
-            continue
-        landed = row
-        for part in group.parts[number]:
-            if part.part == entry.part:
-                break
-            landed += part.rows
-        if group.seed is None:
-            return first + landed
-        order = group.segments(first, first + count)[0].positions()
-        return first + int(np.flatnonzero(order == landed)[0])
-    raise AssertionError(f"{entry.part} is not in its group")
 
 
 def _find_row(

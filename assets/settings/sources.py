@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from assets.errors import ConfigurationError
-from assets.settings.checks import refuse_later, require
+from assets.settings.checks import require
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
 LATER_FORMATS = (
     "wet", "parquet", "csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man", "code",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HoldoutSettings:
+    """Which documents of a source are held out; equal texts are on the same side."""
+
+    fraction: float = 0.0
+    """Share of the documents of every generation, by a hash of their text."""
+    documents: int | None = None
+    """In place of a share: so many documents of the first generation that keeps any, and what has
+    the same text as one of them."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.fraction < 1.0, f"fraction: {self.fraction} is outside [0, 1)")
+        require(
+            self.documents is None or (self.documents >= 1 and self.fraction == 0.0),
+            f"documents: {self.documents} must be at least 1, and stands in place of `fraction`",
+        )
+
+    @property
+    def is_nothing(self) -> bool:
+        """Nothing is held out."""
+        return self.fraction == 0.0 and self.documents is None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +70,10 @@ class SourceSettings:
     max_repetition: float | None = None
     """How often a mixture may read the source, in its own size; once when unset."""
     strata: str | None = None
-    holdout: dict[str, Any] | None = None
+    """SQL expression over the columns of `clean/` (`language`, `metadata->>'$.topic'`, a CASE):
+    each of its values is a stratum, with shards and, in a mixture, a weight of its own."""
+    holdout: HoldoutSettings | None = None
+    """What is kept out of training, in shards of its own, for evaluation."""
 
     def __post_init__(self) -> None:
         require(
@@ -68,6 +95,9 @@ class SourceSettings:
             self.max_repetition is None or self.max_repetition > 0,
             f"max_repetition: {self.max_repetition} must be above 0",
         )
-        refuse_later("strata", self.strata)
-        if self.holdout is not None and self.holdout.get("fraction", 0.0) != 0.0:
-            refuse_later("holdout", self.holdout)
+        require(self.strata is None or bool(self.strata.strip()), "strata: the expression is empty")
+
+    @property
+    def held_out(self) -> HoldoutSettings | None:
+        """The holdout; None where it holds nothing out."""
+        return None if self.holdout is None or self.holdout.is_nothing else self.holdout

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from assets.errors import IntegrityError
-from assets.parquet_files import open_parquet
 from assets.root import Root
 from assets.sharding.cut import Lengths
 from assets.sharding.groups import PartRows, Segment
-from assets.tokenizing.token_parts import TokenRows, iter_token_rows
+from assets.tokenizing.token_parts import TokenRows, iter_token_rows, read_num_tokens
 
 BLOCK_TOKENS = 1 << 22
 """Tokens of seeded documents that are handed on together, or one longer document."""
@@ -38,7 +37,7 @@ def iter_documents(
     for segment in segments:
         if segment.seed is None:
             for rows in segment.parts:
-                yield from iter_token_rows(root, rows.data, rows.start, rows.end)
+                yield from iter_token_rows(root, rows.data, rows.start, rows.end, rows.member)
         else:
             yield from _SeededDocuments(root, segment, dtype, workspace).blocks()
 
@@ -79,7 +78,7 @@ class _SeededDocuments:
     def _place(self, rows: PartRows, wanted: Lengths, places: Lengths) -> None:
         """Put the documents `wanted` (row numbers of a part, ascending) at their `places`."""
         first = 0
-        for block in iter_token_rows(self._root, rows.data, rows.start, rows.end):
+        for block in iter_token_rows(self._root, rows.data, rows.start, rows.end, rows.member):
             ends = np.cumsum(block.num_tokens)
             low, high = np.searchsorted(wanted, (first, first + len(ends)))
             for row, place in zip(wanted[low:high] - first, places[low:high], strict=True):
@@ -106,8 +105,7 @@ class _SeededDocuments:
 
 
 def _lengths_of(root: Root, rows: PartRows) -> Lengths:
-    with root.open(rows.data) as file:
-        column = open_parquet(file).read(["num_tokens"])["num_tokens"].to_numpy()
+    column = read_num_tokens(root, rows.data, rows.member)
     if len(column) < rows.end:
         raise IntegrityError(f"{root.url}: {rows.data.name} ends before row {rows.end:,d}")
-    return np.asarray(column[rows.start : rows.end], np.int64)
+    return column[rows.start : rows.end]

@@ -19,17 +19,34 @@ from assets.sharding.cut import Lengths, document_order
 from assets.sources.landing_log import LandingLog
 from assets.sources.tasks import expected_tasks
 from assets.tokenizing.kept_parts import missing_tasks
-from assets.tokenizing.token_parts import read_lengths
+from assets.tokenizing.token_parts import (
+    Member,
+    group_members,
+    read_doc_ids,
+    read_lengths,
+    read_member,
+)
 from olmo_loader.shard_index import TRAIN_SPLIT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartRows:
-    """The documents [start, end) of one token part."""
+    """The documents [start, end) of one group in one token part."""
 
     data: ObjectRef
     start: int
     end: int
+    member: Member | None = None
+    """The group whose documents are counted; None where the part is not divided."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupPart:
+    """The documents of a group in one token part."""
+
+    entry: PartEntry
+    rows: int
+    member: Member | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,8 +91,8 @@ class Group:
     split: str = TRAIN_SPLIT
     seed: int | None = None
     """Of the order inside a generation; None for landing order."""
-    parts: dict[int, list[PartEntry]] = field(default_factory=dict)
-    """Generation -> its parts that have documents, in landing order."""
+    parts: dict[int, list[GroupPart]] = field(default_factory=dict)
+    """Generation -> its parts that have documents of the group, in landing order."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -86,8 +103,8 @@ class Group:
     def generations(self) -> list[tuple[int, int]]:
         """(number, new documents), ascending."""
         return [
-            (number, sum(entry.rows for entry in entries))
-            for number, entries in sorted(self.parts.items())
+            (number, sum(part.rows for part in parts))
+            for number, parts in sorted(self.parts.items())
         ]
 
     @property
@@ -135,34 +152,78 @@ class Group:
             first += count
 
     def _read_generation(self, root: Root, generation: int, start: int) -> Lengths:
-        entries = self.parts[generation]
+        parts = self.parts[generation]
         if self.seed is None:
-            by_name = {entry.objects["data"].name: entry for entry in entries}
+            by_name = {part.entry.objects["data"].name: part for part in parts}
             pieces = [
-                read_lengths(root, by_name[rows.data.name])[rows.start :]
-                for rows in _part_rows(entries, start, None)
+                _part_lengths(root, by_name[rows.data.name])[rows.start :]
+                for rows in _part_rows(parts, start, None)
             ]
             return np.concatenate(pieces)
-        landed = np.concatenate([read_lengths(root, entry) for entry in entries])
+        landed = np.concatenate([_part_lengths(root, part) for part in parts])
         segment = self._segment(generation, start, len(landed))
         return landed[segment.positions()]
 
+    def doc_ids(self, root: Root, start: int, end: int) -> list[bytes]:
+        """Return the ids of the documents [start, end) of the group, in order."""
+        found: list[bytes] = []
+        for segment in self.segments(start, end):
+            landed: list[bytes] = []
+            for rows in segment.parts:
+                landed += read_doc_ids(root, rows.data, rows.member)[rows.start : rows.end]
+            if segment.seed is None:
+                found += landed
+            else:
+                found += [landed[position] for position in segment.positions().tolist()]
+        return found
 
-def _part_rows(entries: Iterable[PartEntry], start: int, end: int | None) -> Iterator[PartRows]:
+    def position(self, root: Root, entry: PartEntry, row: int) -> int | None:
+        """Return the place of a token part's row in the group's order; None if it is not in it."""
+        first = 0
+        for number, count in self.generations:
+            if number != entry.generation:
+                first += count
+                continue
+            landed = 0
+            for part in self.parts[number]:
+                if part.entry.part == entry.part:
+                    break
+                landed += part.rows
+            else:
+                return None
+            member, before = (None, row)
+            if part.member is not None:
+                member, before = read_member(root, entry.objects["data"], row)
+            if member != part.member:
+                return None
+            landed += before
+            if self.seed is None:
+                return first + landed
+            order = self.segments(first, first + count)[0].positions()
+            return first + int(np.flatnonzero(order == landed)[0])
+        return None
+
+
+def _part_lengths(root: Root, part: GroupPart) -> Lengths:
+    return read_lengths(root, part.entry, part.member)
+
+
+def _part_rows(parts: Iterable[GroupPart], start: int, end: int | None) -> Iterator[PartRows]:
     """Yield the rows of parts that are the documents [start, end) of them all together."""
     first = 0
-    for entry in entries:
+    for part in parts:
         low = max(start - first, 0)
-        high = entry.rows if end is None else min(end - first, entry.rows)
+        high = part.rows if end is None else min(end - first, part.rows)
         if low < high:
-            yield PartRows(data=entry.objects["data"], start=low, end=high)
-        first += entry.rows
+            data = part.entry.objects["data"]
+            yield PartRows(data=data, start=low, end=high, member=part.member)
+        first += part.rows
 
 
 def build_groups(
     entries: Iterable[PartEntry], settings: ShardingSettings, *, last_generation: int
 ) -> list[Group]:
-    """Return the groups that the token parts of the first generations make, by source.
+    """Return the groups that the token parts of the first generations make, by key.
 
     Args:
         entries: live entries of `tokens`, in manifest order.
@@ -170,12 +231,17 @@ def build_groups(
         last_generation: later ones are not complete yet.
     """
     seed = settings.seed if settings.document_order == "seeded" else None
-    groups: dict[str, Group] = {}
+    groups: dict[tuple[str, str, str], Group] = {}
     for entry in entries:
-        if entry.generation <= last_generation and entry.rows:
-            group = groups.setdefault(entry.source, Group(source=entry.source, seed=seed))
-            group.parts.setdefault(entry.generation, []).append(entry)
-    return [groups[source] for source in sorted(groups)]
+        if entry.generation > last_generation:
+            continue
+        for member, rows in group_members(entry).items():
+            if rows:
+                stratum, split = member or (None, TRAIN_SPLIT)
+                group = Group(source=entry.source, stratum=stratum, split=split, seed=seed)
+                parts = groups.setdefault(group.key, group).parts.setdefault(entry.generation, [])
+                parts.append(GroupPart(entry=entry, rows=rows, member=member))
+    return [groups[key] for key in sorted(groups)]
 
 
 def complete_groups(

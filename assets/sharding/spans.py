@@ -10,10 +10,9 @@ import numpy as np
 
 from assets.root import ObjectRef, Root
 from assets.settings.tokens import ShardingSettings
-from assets.sharding.groups import Group, complete_groups
+from assets.sharding.groups import complete_groups
 from assets.sharding.index import DATASET
 from assets.sources.landing_log import LandingLog
-from assets.tokenizing.token_parts import read_doc_ids
 from olmo_loader.shard_format import DOC_RECORD, DOCS_SUFFIX, sidecar_path
 from olmo_loader.shard_index import group_of
 
@@ -75,23 +74,10 @@ def pending_documents(
     groups, _, _ = complete_groups(root, settings, log)
     pending: dict[str, list[bytes]] = {}
     for group in groups:
-        ids = _doc_ids_from(root, group, ends.get(group.key, 0))
+        ids = group.doc_ids(root, ends.get(group.key, 0), group.num_documents)
         if ids:
             pending.setdefault(group.source, []).extend(ids)
     return pending
-
-
-def _doc_ids_from(root: Root, group: Group, start: int) -> list[bytes]:
-    found: list[bytes] = []
-    for segment in group.segments(start, group.num_documents):
-        landed: list[bytes] = []
-        for rows in segment.parts:
-            landed += read_doc_ids(root, rows.data)[rows.start : rows.end]
-        if segment.seed is None:
-            found += landed
-        else:
-            found += [landed[position] for position in segment.positions().tolist()]
-    return found
 
 
 def _read_docs(root: Root, record: dict[str, Any]) -> np.ndarray[Any, Any]:

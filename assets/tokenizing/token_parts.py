@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from assets.document import DOC_ID_BYTES
 from assets.errors import IntegrityError
@@ -21,9 +23,34 @@ from assets.root import ObjectRef, Root
 
 Lengths = np.ndarray[Any, np.dtype[np.int64]]
 
+_READ = ["doc_id", "landed_path", "position", "num_tokens", "ids"]
+_GROUP = ["stratum", "split"]
 
-def tokens_schema(dtype: np.dtype[Any]) -> pa.Schema:
-    """Return the columns of `tokens/` for ids of a dtype."""
+
+Member = tuple[str | None, str]
+"""(stratum, split) of a document."""
+
+
+def group_name(member: Member) -> str:
+    """Return `stratum/split`, as a part's statistics name a group; no stratum is empty."""
+    return f"{member[0] or ''}/{member[1]}"
+
+
+def group_members(entry: PartEntry) -> dict[Member | None, int]:
+    """Return the documents of each group in a part; None stands for a part that is not divided."""
+    groups = entry.statistics.get("groups")
+    if groups is None:
+        return {None: entry.rows}
+    found: dict[Member | None, int] = {}
+    for name, counts in groups.items():
+        stratum, _, split = name.partition("/")
+        found[stratum or None, split] = counts["documents"]
+    return found
+
+
+def tokens_schema(dtype: np.dtype[Any], *, is_grouped: bool = False) -> pa.Schema:
+    """Return the columns of `tokens/` for ids of a dtype; where it is divided, with its groups."""
+    groups = [pa.field("stratum", pa.string()), pa.field("split", pa.string(), nullable=False)]
     ids = pa.large_list(pa.field("item", pa.from_numpy_dtype(dtype), nullable=False))
     return pa.schema(
         [
@@ -33,6 +60,7 @@ def tokens_schema(dtype: np.dtype[Any]) -> pa.Schema:
             pa.field("position", pa.int64()),
             pa.field("num_tokens", pa.int64(), nullable=False),
             pa.field("ids", ids, nullable=False),
+            *(groups if is_grouped else ()),
         ]
     )
 
@@ -51,41 +79,84 @@ class TokenRows:
     positions: list[int | None]
 
 
-def read_lengths(root: Root, entry: PartEntry) -> Lengths:
-    """Return the number of tokens of every document of a part; reads that column alone."""
-    column = root.read_table(entry.objects["data"], ["num_tokens"])["num_tokens"].to_numpy()
-    if len(column) != entry.rows:
+def read_lengths(root: Root, entry: PartEntry, member: Member | None = None) -> Lengths:
+    """Return the tokens of every document of a part, or of one group in it.
+
+    Raises:
+        IntegrityError: there are not as many as the manifest says.
+    """
+    column = read_num_tokens(root, entry.objects["data"], member)
+    expected = group_members(entry)[member]
+    if len(column) != expected:
         raise IntegrityError(
             f"{root.url}: {entry.objects['data'].name} has {len(column):,d} documents, "
-            f"its manifest says {entry.rows:,d}"
+            f"its manifest says {expected:,d}"
         )
+    return column
+
+
+def read_num_tokens(root: Root, part: ObjectRef, member: Member | None = None) -> Lengths:
+    """Return the tokens of every document of a part, or of one group in it; reads no ids."""
+    column = _read_columns(root, part, "num_tokens", member)["num_tokens"].to_numpy()
     return np.asarray(column, np.int64)
 
 
-def read_doc_ids(root: Root, part: ObjectRef) -> list[bytes]:
-    """Return the ids of the documents of a part, in order; reads that column alone."""
-    ids: list[bytes] = root.read_table(part, ["doc_id"])["doc_id"].to_pylist()
+def read_doc_ids(root: Root, part: ObjectRef, member: Member | None = None) -> list[bytes]:
+    """Return the ids of the documents of a part, or of one group in it, in order."""
+    ids: list[bytes] = _read_columns(root, part, "doc_id", member)["doc_id"].to_pylist()
     return ids
 
 
-def iter_token_rows(root: Root, part: ObjectRef, start: int, end: int) -> Iterator[TokenRows]:
-    """Yield the documents [start, end) of a part, a row group at a time.
+def read_member(root: Root, part: ObjectRef, row: int) -> tuple[Member, int]:
+    """Return the group of a part's row, and how many documents of it come before."""
+    table = root.read_table(part, ["stratum", "split"]).slice(0, row + 1)
+    member = (table["stratum"][row].as_py(), table["split"][row].as_py())
+    return member, int(np.count_nonzero(_is_member(table, member))) - 1
+
+
+def iter_token_rows(
+    root: Root, part: ObjectRef, start: int, end: int, member: Member | None = None
+) -> Iterator[TokenRows]:
+    """Yield the documents [start, end) of a part, or of one group in it, a row group at a time.
 
     Raises:
         IntegrityError: the part has fewer rows, or a document's ids are not `num_tokens` long.
     """
     with root.open(part) as file:
         parquet = open_parquet(file)
-        if end > parquet.metadata.num_rows:
-            raise IntegrityError(f"{root.url}: {part.name} ends before row {end:,d}")
         first = 0
         for group in range(parquet.num_row_groups):
-            count = parquet.metadata.row_group(group).num_rows
-            low, high = max(start - first, 0), min(end - first, count)
+            rows = _row_group_rows(parquet, group, member)
+            low, high = max(start - first, 0), min(end - first, len(rows))
             if low < high:
-                table = parquet.read_row_group(group).slice(low, high - low).combine_chunks()
-                yield _token_rows(root, part, table)
-            first += count
+                table = parquet.read_row_group(group, columns=_READ)
+                is_whole = len(rows) == table.num_rows
+                table = table.slice(low, high - low) if is_whole else table.take(rows[low:high])
+                yield _token_rows(root, part, table.combine_chunks())
+            first += len(rows)
+        if end > first:
+            raise IntegrityError(f"{root.url}: {part.name} ends before row {end:,d}")
+
+
+def _row_group_rows(parquet: pq.ParquetFile, group: int, member: Member | None) -> Lengths:
+    """Return the rows of a row group that belong to a group of documents."""
+    if member is None:
+        return np.arange(parquet.metadata.row_group(group).num_rows)
+    return np.flatnonzero(_is_member(parquet.read_row_group(group, columns=_GROUP), member))
+
+
+def _read_columns(root: Root, part: ObjectRef, column: str, member: Member | None) -> pa.Table:
+    if member is None:
+        return root.read_table(part, [column])
+    table = root.read_table(part, [column, *_GROUP])
+    return table.filter(pa.array(_is_member(table, member)))
+
+
+def _is_member(table: pa.Table, member: Member) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    stratum, split = member
+    same = pc.is_null(table["stratum"]) if stratum is None else pc.equal(table["stratum"], stratum)
+    found = pc.and_kleene(pc.fill_null(same, False), pc.equal(table["split"], split))
+    return np.asarray(found.combine_chunks().to_numpy(zero_copy_only=False))
 
 
 def _token_rows(root: Root, part: ObjectRef, table: pa.Table) -> TokenRows:

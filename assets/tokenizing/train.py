@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import tokenizers
 
 from assets.canonical import canonical_json
@@ -30,6 +31,7 @@ from assets.settings.schema import Settings
 from assets.settings.tokens import HUB_NAME, TokenizerSettings
 from assets.sources.landing_log import LandingLog
 from assets.tokenizing.kept_parts import KeptTask, kept_tasks
+from assets.tokenizing.membership import GroupFinder, GroupRules, group_rules, train_only
 from assets.tokenizing.tokenizer import LoadedTokenizer, bos_policy, load_tokenizer
 from assets.tokenizing.training import train_bpe
 from olmo_loader.dtypes import smallest_token_dtype
@@ -167,7 +169,9 @@ def _make(root: Root, settings: Settings, log: LandingLog) -> tuple[bytes, dict[
     if wanted.train is None:
         return _read_configured(settings, root, None), {"path": wanted.path}
     tasks = _training_tasks(root, settings, log)
-    text = _TrainingText(root, tasks, wanted.train.max_bytes)
+    text = _TrainingText(
+        root, tasks, wanted.train.max_bytes, group_rules(root, settings, kept_tasks(root, log)[0])
+    )
     named = (wanted.eos_token, wanted.pad_token, wanted.bos_token)
     special = list(dict.fromkeys(token for token in named if token is not None))
     data = train_bpe(text, vocab_size=wanted.train.vocab_size, special_tokens=special)
@@ -207,25 +211,38 @@ class _TrainingText:
     """Iterates kept texts in survivor order up to `max_bytes` UTF-8 bytes, and counts them.
 
     The text that would cross the limit is cut there, so that the amount never depends on how the
-    documents happen to be split.
+    documents happen to be split. Held-out documents are passed over.
     """
 
-    def __init__(self, root: Root, tasks: list[KeptTask], max_bytes: int) -> None:
+    def __init__(
+        self, root: Root, tasks: list[KeptTask], max_bytes: int, groups: dict[str, GroupRules]
+    ) -> None:
         self.num_documents = 0
         self.num_bytes = 0
         self._root, self._tasks, self._max_bytes = root, tasks, max_bytes
+        self._groups = groups
 
     def __iter__(self) -> Iterator[str]:
-        for part in (part for task in self._tasks for part in task.parts):
-            for batch in read_unique(self._root, part.clean, part.unique, ["text"]):
-                for value in batch.column("text"):
-                    text = value.as_buffer().to_pybytes()
-                    left = self._max_bytes - self.num_bytes
-                    if left <= 0:
-                        return
-                    self.num_documents += 1
-                    self.num_bytes += min(len(text), left)
-                    yield text[:left].decode(errors="ignore")
+        for batch in self._batches():
+            for value in batch.column("text"):
+                text = value.as_buffer().to_pybytes()
+                left = self._max_bytes - self.num_bytes
+                if left <= 0:
+                    return
+                self.num_documents += 1
+                self.num_bytes += min(len(text), left)
+                yield text[:left].decode(errors="ignore")
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for task in self._tasks:
+            rules = self._groups.get(task.source)
+            finder = None
+            if rules is not None:
+                finder = GroupFinder(rules.of_generation(task.generation), task.source)
+            columns = ["text"] if finder is None else list({"text", *finder.columns})
+            for part in task.parts:
+                for batch in read_unique(self._root, part.clean, part.unique, columns):
+                    yield batch if finder is None else train_only(finder.find(batch), batch)
 
 
 def _read_configured(settings: Settings, root: Root, pin: TokenizerPin | None) -> bytes:

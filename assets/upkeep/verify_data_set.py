@@ -34,7 +34,6 @@ from assets.root import Root
 from assets.settings.tokens import ShardingSettings
 from assets.sharding.groups import Group, build_groups
 from assets.sources.landing_log import LandingLog
-from assets.tokenizing.token_parts import read_doc_ids
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_parts import Progress
 from olmo_loader.dataset_file import DATASET_FILE
@@ -128,26 +127,13 @@ def _verify_group(root: Root, group: Group, records: Sequence[dict[str, Any]]) -
         findings: list[Finding] = []
         with as_finding("shards", record["shard"], findings):
             docs = open_docs(dataset_dir(root) / record["shard"], record["n_docs"])
-            expected = b"".join(_document_ids(root, group, start, end))
+            expected = b"".join(group.doc_ids(root, start, end))
             if docs["doc_id"].tobytes() != expected:
                 raise IntegrityError("its documents are not those of the token parts")
             sizes = np.diff(docs["start"].astype(np.int64), append=record["n_tokens"])
             if not np.array_equal(sizes, lengths[start:end]):
                 raise IntegrityError("its documents are not as long as in the token parts")
         yield from findings
-
-
-def _document_ids(root: Root, group: Group, start: int, end: int) -> Iterator[bytes]:
-    for segment in group.segments(start, end):
-        landed = [
-            doc_id
-            for rows in segment.parts
-            for doc_id in read_doc_ids(root, rows.data)[rows.start : rows.end]
-        ]
-        if segment.seed is None:
-            yield from landed
-        else:
-            yield from (landed[position] for position in segment.positions().tolist())
 
 
 def _verify_shards(

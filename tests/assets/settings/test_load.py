@@ -79,8 +79,6 @@ def test_a_value_of_a_later_version_is_refused_not_ignored(tmp_path, later):
 @pytest.mark.parametrize(
     "later",
     [
-        "strata: topic",
-        "holdout: {fraction: 0.1}",
         "format: wet",
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from assets.errors import ConfigurationError, PinnedRootError, StageError
 from assets.manifest import Manifest
+from assets.settings.sources import HoldoutSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
 from assets.sharding import index as index_module, shards as stage
 from assets.sharding.groups import complete_groups
@@ -462,3 +464,41 @@ def test_every_document_once_whatever_lands(tmp_path_factory, history, order, mi
 def test_reports_are_plain_values(kept):
     report = materialize(kept)
     assert dataclasses.asdict(report)["groups"][0]["source"] == "s"
+
+
+def test_strata_and_splits_have_shards_of_their_own(tmp_path):
+    columns: dict[str | None, Any] = {
+        text(n): {"language": "en" if n % 2 else "de"} for n in range(2, 40)
+    }
+    source = {"strata": "language", "holdout": HoldoutSettings(fraction=0.3)}
+    for order in ("landing", "seeded"):
+        folder = tmp_path / order
+        folder.mkdir()
+        grown = KeptRoot(folder)
+        sharding = ShardingSettings(max_tokens=60, min_tokens=20, document_order=order)
+        grown.land({("s", "a"): [text(n) for n in range(2, 30)]}, columns=columns)
+        materialize(grown, sharding=sharding, source=source)
+        grown.land({("s", "b"): [text(n) for n in range(30, 40)]}, columns=columns)
+        report = materialize(grown, sharding=sharding, source=source)
+        parts, spans = check_contents(grown)
+        records = ShardIndex(grown.root).records
+        pending = pending_documents(grown.root, sharding, grown.log, records)
+        assert set(spans) | set(pending.get("s", [])) == set(parts)
+        assert {(group.stratum, group.split) for group in report.groups} == {
+            (stratum, split) for stratum in ("de", "en") for split in ("train", "validation")
+        }
+        groups, _, _ = complete_groups(grown.root, sharding, grown.log)
+        for entry in Manifest.load(grown.root, "tokens").entries():
+            table = grown.root.read_table(entry.objects["data"])
+            for row, doc in enumerate(table.select(["doc_id", "stratum", "split"]).to_pylist()):
+                (found,) = [
+                    (group, position)
+                    for group in groups
+                    if (position := group.position(grown.root, entry, row)) is not None
+                ]
+                assert (found[0].stratum, found[0].split) == (doc["stratum"], doc["split"])
+                ids = found[0].doc_ids(grown.root, found[1], found[1] + 1)
+                assert ids == [doc["doc_id"]]
+                for shard, _, _ in spans.get(doc["doc_id"], ()):
+                    (record,) = [item for item in records if item["shard"] == shard]
+                    assert (record["stratum"], record["split"]) == (doc["stratum"], doc["split"])

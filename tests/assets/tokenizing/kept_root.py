@@ -57,6 +57,7 @@ class KeptRoot:
         sharding: ShardingSettings | None = None,
         processes: int = 1,
         priorities: dict[str, int] | None = None,
+        source: dict[str, Any] | None = None,
     ) -> Settings:
         """Return settings; the tokenizer is `word_tokenizer` unless given."""
         if tokenizer is None:
@@ -65,7 +66,12 @@ class KeptRoot:
         return Settings(
             root=self.root.url,
             sources=tuple(
-                SourceSettings(name=name, paths=("*",), priority=(priorities or {}).get(name, 0))
+                SourceSettings(
+                    name=name,
+                    paths=("*",),
+                    priority=(priorities or {}).get(name, 0),
+                    **(source or {}),
+                )
                 for name in sorted(sources)
             ),
             tokenizer=tokenizer,
@@ -74,8 +80,13 @@ class KeptRoot:
             base_dir=str(self.folder),
         )
 
-    def land(self, files: Landed, *, unique: bool = True) -> None:
-        """Land files {(source, path): texts}; a None was dropped as a duplicate."""
+    def land(
+        self, files: Landed, *, unique: bool = True, columns: dict[str | None, Any] | None = None
+    ) -> None:
+        """Land files {(source, path): texts}; a None was dropped as a duplicate.
+
+        `columns` has further clean columns of a text.
+        """
         entries = [
             LandingEntry(
                 op="add",
@@ -91,13 +102,18 @@ class KeptRoot:
         number = self.log.last_generation
         for source, task in expected_tasks(self.log)[number]:
             texts = {path: rows for (name, path), rows in files.items() if name == source}
-            clean, kept = self._parts(source, number, task, texts)
+            clean, kept = self._parts(source, number, task, texts, columns)
             commit(self.root, "clean", [clean])
             if unique:
                 commit(self.root, "unique", [kept])
 
     def _parts(
-        self, source: str, number: int, task: str, files: dict[str, Sequence[str | None]]
+        self,
+        source: str,
+        number: int,
+        task: str,
+        files: dict[str, Sequence[str | None]],
+        columns: dict[str | None, Any] | None = None,
     ) -> tuple[PartEntry, PartEntry]:
         rows: list[dict[str, Any]] = []
         spans = []
@@ -124,7 +140,8 @@ class KeptRoot:
                     "position": ordinal,
                     "text": text or "",
                     "content_hash": bytes(32),
-                    "text_hash": bytes(32),
+                    "text_hash": hashlib.sha256((text or "").encode()).digest(),
+                    **(columns or {}).get(text, {}),
                     "num_bytes": len((text or "").encode()),
                     "num_words": len((text or "").split()),
                     "keep": text is not None,
