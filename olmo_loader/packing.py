@@ -27,10 +27,12 @@ class TableReader(InstanceReader):
     """Reads the instances of a plan by number, whatever table they stand in.
 
     Args:
-        files: the plan's uses of shards; of plans with spans each shard once.
+        files: the plan's uses of shards.
         tables: see `olmo_loader.instance_tables`.
         spans: the plan's spans; None when every table is chunked.
         ranges: see `InstanceReader`.
+        file_of_shard: number in `files` of each shard of the plan, which spans name; int64
+            ``(shards,)``. None: the files are the shards, each once.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class TableReader(InstanceReader):
         tables: Sequence[InstanceTable],
         spans: SpanFiles | None,
         ranges: ByteRanges | None = None,
+        file_of_shard: NDArray[np.int64] | None = None,
     ) -> None:
         super().__init__(files, ranges)
         if spans is not None and files.pad_token_id is None:
             raise ConfigurationError("instances of spans need pad_token_id")
         self.numbers = InstanceNumbers(tables, files.num_tokens)
         self._tables, self._spans = tuple(tables), spans
+        self._file_of_shard = file_of_shard
         self._size = len(self.numbers)
 
     @property
@@ -69,6 +73,8 @@ class TableReader(InstanceReader):
             if self._tables[number].kind == SPANS:
                 assert self._spans is not None
                 found, counts[rows] = self._spans.of_rows(self.numbers.rows(number, index[rows]))
+                if self._file_of_shard is not None:
+                    found["shard"] = self._file_of_shard[found["shard"]]
             else:
                 found = np.empty(len(rows), SPAN)
                 found["shard"], found["start"] = self.numbers.chunks(number, index[rows])
@@ -233,7 +239,8 @@ class TableReader(InstanceReader):
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.reopen or (TableReader, (self.files, self._tables, self._spans, self.ranges))
+        made_of = self.files, self._tables, self._spans, self.ranges, self._file_of_shard
+        return self.reopen or (TableReader, made_of)
 
 
 def _layout(

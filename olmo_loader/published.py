@@ -125,7 +125,17 @@ def _reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceRea
     """Return the plain reader where instances are numbered through the files one after another."""
     if "tables" not in plan.record:
         return InstanceReader(files, ranges)
-    return TableReader(files, plan.tables, plan.open_spans(), ranges)
+    return TableReader(files, plan.tables, plan.open_spans(), ranges, _first_uses(plan))
+
+
+def _first_uses(plan: Plan) -> NDArray[np.int64] | None:
+    """Return the first file of each shard where files are uses of shards; None: they are one."""
+    if plan.record.get("uses") is None:
+        return None
+    found = np.full(len(plan.shards), -1, np.int64)
+    uses = np.array(plan.uses, np.int64)
+    found[uses[::-1]] = np.arange(len(uses))[::-1]
+    return found
 
 
 def check_shards(place: DataPlace, records: Sequence[dict[str, Any]], plan: Plan) -> None:

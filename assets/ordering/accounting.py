@@ -102,7 +102,8 @@ def count_accounts(
         account = accounts.setdefault(entry.source, SourceAccount())
         account.token_documents += Amount(entry.statistics["documents"], entry.statistics["tokens"])
     spans = spans_by_shard(takedowns)
-    pieces = {} if plan is None else _pieces_by_shard(plan)
+    coverage = None if plan is None else Coverage(plan)
+    numbers = {} if plan is None else _numbers(plan)
     left_out = {} if plan is None else _left_out(plan, spans)
     for record in records:
         account = accounts.setdefault(record["source"], SourceAccount())
@@ -111,9 +112,10 @@ def count_accounts(
             continue
         starts = np.asarray(open_docs(dataset_dir / record["shard"], record["n_docs"])["start"])
         masked = spans.get(record["shard"])
-        if plan is not None and record["split"] == TRAIN_SPLIT:
+        if coverage is not None and record["split"] == TRAIN_SPLIT:
             shard = record["shard"]
-            _count_pieces(account, record, starts, pieces.get(shard), left_out.get(shard), masked)
+            pieces = coverage.pieces(numbers[shard]) if shard in numbers else None
+            _count_pieces(account, record, starts, pieces, left_out.get(shard), masked)
             continue
         _count_shard(account, record, starts, sequence_length)
         if masked is not None and record["split"] == TRAIN_SPLIT:
@@ -124,8 +126,8 @@ def count_accounts(
     return accounts
 
 
-def _pieces_by_shard(plan: Plan) -> dict[str, ShardPieces]:
-    return {plan.shards[number]["shard"]: found for number, found in Coverage(plan).shards()}
+def _numbers(plan: Plan) -> dict[str, int]:
+    return {record["shard"]: number for number, record in enumerate(plan.shards)}
 
 
 def _left_out(plan: Plan, spans: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assets.kernel import kernel
 from assets.ordering.order_tables import SegmentTables
 from olmo_loader.global_indices import Order
 from olmo_loader.instance_tables import CHUNKED, InstanceTable
@@ -41,7 +42,7 @@ class ShardPieces:
     tables: np.ndarray
     """Number of the table it stands in, int64."""
     instances: np.ndarray
-    """Number of its instance, int64; runs of instances of a chunked table count as one each."""
+    """Number of its instance, int64."""
 
     is_chunked: bool = False
     """Only chunked tables reach the shard: what they leave is its tail."""
@@ -89,12 +90,12 @@ def range_tokens(ranges: np.ndarray) -> int:
     return int((ranges[:, 1] - ranges[:, 0]).sum())
 
 
-_Part = tuple[np.ndarray, np.ndarray, np.ndarray, int]
-"""Starts, ends and instances of pieces, and their table."""
-
-
 class Coverage:
-    """The pieces of every shard of a plan, with how often they are drawn."""
+    """The pieces of every shard of a plan, with how often they are drawn; made shard by shard.
+
+    In memory are the draws (4 bytes per instance), two numbers per shard and table of spans, and
+    the pieces of the shard that is asked for.
+    """
 
     def __init__(self, plan: Plan | SegmentTables, *, draws: np.ndarray | None = None) -> None:
         """Take how often each instance is drawn, by default from the plan's whole order."""
@@ -105,60 +106,96 @@ class Coverage:
         self.draws = draws
         """How often each instance is drawn, uint32."""
         self._spans = plan.open_spans() if isinstance(plan, Plan) else plan.spans
-        self._by_shard: dict[int, list[_Part]] = {number: [] for number in range(len(plan.shards))}
-        for number, table in enumerate(plan.tables):
+        self._tables = tuple(plan.tables)
+        self._cut: dict[int, list[tuple[int, int]]] = {}
+        """Shard -> (table, first instance) of each chunked use of it."""
+        self._reach: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        """Table of spans -> first and last span of each shard in it, int64 (shards,)."""
+        for number, table in enumerate(self._tables):
             if table.kind == CHUNKED:
-                self._add_chunked(number, table)
+                self._note_uses(number, table)
             elif table.num_instances:
-                self._add_spans(number, table)
+                self._reach[number] = self._find_reach(table)
 
-    def _add_chunked(self, number: int, table: InstanceTable) -> None:
+    def _note_uses(self, number: int, table: InstanceTable) -> None:
         first = table.first_index
         for use in range(table.start, table.end):
             shard = self._plan.uses[use]
             count = self._plan.shards[shard]["n_tokens"] // table.sequence_length
             if count:
-                numbers = np.arange(first, first + count)
-                starts = np.arange(count) * table.sequence_length
-                self._by_shard[shard].append(
-                    (starts, starts + table.sequence_length, numbers, number)
-                )
+                self._cut.setdefault(shard, []).append((number, first))
             first += count
 
-    def _add_spans(self, number: int, table: InstanceTable) -> None:
+    def _find_reach(self, table: InstanceTable) -> tuple[np.ndarray, np.ndarray]:
         assert self._spans is not None
-        bounds = self._spans.offsets[table.start : table.end + 1].astype(np.int64)
-        spans = np.asarray(self._spans.spans[int(bounds[0]) : int(bounds[-1])])
-        instances = table.first_index + np.repeat(np.arange(table.num_instances), np.diff(bounds))
-        order = np.lexsort((spans["start"], spans["shard"]))
-        shards = spans["shard"][order]
-        starts = spans["start"][order].astype(np.int64)
-        ends = starts + spans["length"][order].astype(np.int64)
-        found, firsts = np.unique(shards, return_index=True)
-        for shard, first, last in zip(
-            found.tolist(), firsts, [*firsts[1:], len(shards)], strict=True
-        ):
-            here = slice(first, last)
-            self._by_shard[shard].append((starts[here], ends[here], instances[order][here], number))
+        count = len(self._plan.shards)
+        firsts, lasts = np.full(count, -1, np.int64), np.full(count, -2, np.int64)
+        begin, end = self._spans.offsets[[table.start, table.end]].tolist()
+        for start in range(begin, end, CHUNK):
+            block = self._spans.spans[start : min(start + CHUNK, end)]["shard"]
+            _note_reach(np.ascontiguousarray(block), start, firsts, lasts)
+        return firsts, lasts
+
+    def _chunked_pieces(self, shard: int) -> Iterator[_Part]:
+        for number, first in self._cut.get(shard, ()):
+            length = self._tables[number].sequence_length
+            count = self._plan.shards[shard]["n_tokens"] // length
+            starts = np.arange(count, dtype=np.int64) * length
+            yield starts, starts + length, first + np.arange(count, dtype=np.int64), number
+
+    def _span_pieces(self, shard: int) -> Iterator[_Part]:
+        for number, (firsts, lasts) in self._reach.items():
+            if firsts[shard] < 0:
+                continue
+            assert self._spans is not None
+            table = self._tables[number]
+            block = self._spans.spans[firsts[shard] : lasts[shard] + 1]
+            places = np.flatnonzero(block["shard"] == shard)
+            starts = block["start"][places].astype(np.int64)
+            ends = starts + block["length"][places].astype(np.int64)
+            bounds = self._spans.offsets[table.start : table.end + 1]
+            found = (firsts[shard] + places).astype(bounds.dtype)
+            rows = np.searchsorted(bounds, found, side="right") - 1
+            yield starts, ends, table.first_index + rows, number
 
     def pieces(self, shard: int) -> ShardPieces:
         """Return the pieces of one shard, by number in the plan."""
-        parts = self._by_shard[shard] or [(np.empty(0, int), np.empty(0, int), np.empty(0, int), 0)]
+        parts = [*self._chunked_pieces(shard), *self._span_pieces(shard)] or [_NO_PART]
         starts, ends, instances = (
-            np.concatenate([part[at] for part in parts]).astype(np.int64) for at in range(3)
+            np.concatenate([part[at] for part in parts]).astype(np.int64, copy=False)
+            for at in range(3)
         )
-        tables = np.concatenate([np.full(len(part[0]), part[3]) for part in parts])
-        order = np.argsort(starts, kind="stable")
+        tables = np.repeat([part[3] for part in parts], [len(part[0]) for part in parts])
+        is_chunked = all(self._tables[part[3]].kind == CHUNKED for part in parts)
+        if len(parts) > 1 or not is_chunked:
+            order = np.argsort(starts, kind="stable")
+            starts, ends, instances = starts[order], ends[order], instances[order]
+            tables = tables[order]
         return ShardPieces(
-            starts=starts[order],
-            ends=ends[order],
-            draws=self.draws[instances[order]].astype(np.int64),
-            tables=tables[order],
-            instances=instances[order],
-            is_chunked=all(self._plan.tables[part[3]].kind == CHUNKED for part in parts),
+            starts=starts,
+            ends=ends,
+            draws=self.draws[instances].astype(np.int64),
+            tables=tables,
+            instances=instances,
+            is_chunked=is_chunked,
         )
 
     def shards(self) -> Iterator[tuple[int, ShardPieces]]:
         """Yield every shard's number and pieces."""
         for number in range(len(self._plan.shards)):
             yield number, self.pieces(number)
+
+
+_Part = tuple[np.ndarray, np.ndarray, np.ndarray, int]
+"""Starts, ends and instances of pieces, and their table."""
+_NO_PART: _Part = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), 0)
+
+
+@kernel
+def _note_reach(shards: np.ndarray, start: int, firsts: np.ndarray, lasts: np.ndarray) -> None:
+    """Note where each shard is first and last seen in a block of spans that begins at `start`."""
+    for place in range(len(shards)):
+        shard = shards[place]
+        if firsts[shard] < 0:
+            firsts[shard] = start + place
+        lasts[shard] = start + place
