@@ -40,6 +40,7 @@ SOURCE_FIELDS = {
     "text_field": "documents",
     "id_field": "documents",
     "url_field": "documents",
+    "read": "documents",
     "profile": "clean",
     "languages": "clean",
     "priority": "unique",

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from assets.errors import ConfigurationError
 from assets.settings.checks import require
+from assets.settings.reading import ReadSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-READ_FORMATS = ("auto", "jsonl", "warc", "html", "text")
-LATER_FORMATS = (
-    "wet", "parquet", "csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man", "code",
-)  # fmt: skip
+READ_FORMATS = ("auto", "jsonl", "warc", "wet", "html", "text", "parquet", "code")
+LATER_FORMATS = ("csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +48,15 @@ class SourceSettings:
     paths: tuple[str, ...]
     """Globs (`**` crosses folders), absolute or relative to the configuration file's folder."""
     format: str = "auto"
-    """auto | jsonl | warc | html | text; auto looks at the content of each file."""
+    """One of `READ_FORMATS`; auto looks at the content of each file, then at its name."""
     text_field: str = "text"
-    """Key of the text in jsonl records."""
+    """Key of the text in jsonl records and Parquet rows; `a.b` is the key b inside a."""
     id_field: str | None = "id"
-    """Key of the user's own id in jsonl records; carried to the end, never used as identity."""
+    """Key of the user's own id in records; carried to the end, never used as identity."""
     url_field: str | None = "url"
-    """Key of the url in jsonl records."""
+    """Key of the url in records."""
+    read: ReadSettings = field(default_factory=ReadSettings)
+    """Further options of the format."""
     licence: str | None = None
     """SPDX identifier or free text, carried into provenance.csv."""
     profile: Literal["web", "text", "code", "none"] = "web"
@@ -89,6 +90,7 @@ class SourceSettings:
             self.format in READ_FORMATS,
             f"format: {self.format!r} is not one of {', '.join(READ_FORMATS)}",
         )
+        self.read.check_format(self.format)
         require(len(self.languages) > 0, "languages: name at least one, or any")
         require(self.weight is None or self.weight >= 0, f"weight: {self.weight} is negative")
         require(

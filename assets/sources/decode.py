@@ -84,7 +84,7 @@ def _decode_files(payload: DecodeTask, lost: dict[str, Lost], folder: Path) -> l
     writer = TaskWriter(payload.task, payload.source.name, folder)
     for version in payload.files:
         file, ordinal = version.file_id, 0
-        for record in _records(version, payload, lost.get(version.path)):
+        for record in _records(version, payload, lost.get(version.path), folder):
             writer.add(version, file, ordinal, record)
             ordinal += 1
             # A record can be large: it must not live while rows are written or the next is read.
@@ -95,13 +95,17 @@ def _decode_files(payload: DecodeTask, lost: dict[str, Lost], folder: Path) -> l
     return writer.parts
 
 
-def _records(version: FileVersion, payload: DecodeTask, lost: Lost | None) -> Iterator[Record]:
+def _records(
+    version: FileVersion, payload: DecodeTask, lost: Lost | None, scratch: Path
+) -> Iterator[Record]:
     """Yield the records of one file, checking at the end that they are of the file that landed."""
     opened = lost or _open(version)
     if isinstance(opened, Lost):
         yield opened
         return
-    yield from read_records(lambda: opened, source=payload.source, landed_path=version.path)
+    yield from read_records(
+        lambda: opened, source=payload.source, landed_path=version.path, scratch=scratch
+    )
     if opened.hexdigest() != version.sha256:
         raise _FileChanged
 

@@ -14,7 +14,7 @@ from assets.sources.landing_log import FileVersion, Generation, LandingLog, grou
 from assets.stage import StageTask
 
 STAGE = "documents"
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised by hand when the same file would decode to other documents."""
 
 
@@ -71,6 +71,7 @@ def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -
         text_field=source.text_field,
         id_field=source.id_field,
         url_field=source.url_field,
+        read=source.read.options() or None,
         libraries={
             name: version(name) for name in ("fastwarc", "msgspec", "pyarrow", "resiliparse")
         },

@@ -1,7 +1,7 @@
 """Lines of JSON objects, each read on its own: a bad line never costs its neighbours.
 
-Blank lines are no records. Fields other than text, id and url go into the metadata unchanged; an id
-that is not a string becomes its JSON text (7 becomes "7"). Duplicate keys: the last one wins.
+Blank lines are no records. Keys other than text, id and url go into the metadata unchanged.
+Duplicate keys: the last one wins.
 """
 
 from __future__ import annotations
@@ -15,23 +15,14 @@ from typing import Any
 import msgspec
 
 from assets.sources.formats.compression import DecodedStream
-from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record
-from assets.sources.formats.urls import clean_url
+from assets.sources.formats.fields import Fields, read_row
+from assets.sources.formats.record import MAX_RECORD_BYTES, Lost, Record
 
 MAX_DEPTH = 100
 """Levels of nesting; what the parser itself can take depends on the depth of its caller."""
 _UTF8_BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
 _decode = msgspec.json.Decoder().decode
-
-
-@dataclass(frozen=True, slots=True)
-class JsonFields:
-    """Names of the keys with a meaning; id and url may be None: not used."""
-
-    text: str = "text"
-    user_id: str | None = "id"
-    url: str | None = "url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +33,7 @@ class Line:
     data: bytes | None
 
 
-def read_jsonl(stream: DecodedStream, fields: JsonFields) -> Iterator[Record]:
+def read_jsonl(stream: DecodedStream, fields: Fields) -> Iterator[Record]:
     """Yield a record per line that is not blank."""
     for line in iter_lines(stream):
         record = _read_line(line, fields)
@@ -52,7 +43,7 @@ def read_jsonl(stream: DecodedStream, fields: JsonFields) -> Iterator[Record]:
         del record
 
 
-def _read_line(line: Line, fields: JsonFields) -> Record | None:
+def _read_line(line: Line, fields: Fields) -> Record | None:
     if line.data is None:
         reason = f"the line is longer than {MAX_RECORD_BYTES:,d} bytes"
         return Lost(rule="too_large", position=line.number, reason=reason)
@@ -96,7 +87,7 @@ def iter_lines(stream: DecodedStream) -> Iterator[Line]:
         yield Line(number, b"".join(pieces) if length <= MAX_RECORD_BYTES else None)
 
 
-def parse_line(line: bytes, number: int, fields: JsonFields) -> Record:
+def parse_line(line: bytes, number: int, fields: Fields) -> Record:
     """Turn one line into a record."""
     try:
         value = _decode(line)
@@ -109,36 +100,7 @@ def parse_line(line: bytes, number: int, fields: JsonFields) -> Record:
         return Lost(rule="not_an_object", position=number, reason=f"a JSON {found}, not an object")
     if line.count(b"{") + line.count(b"[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
         return _too_deep(number)
-    return _read_fields(value, number, fields)
-
-
-def _read_fields(value: dict[str, Any], number: int, fields: JsonFields) -> Record:
-    if fields.text not in value:
-        keys = ", ".join(sorted(value)[:8])[:200]
-        reason = f"no key {fields.text!r} among: {keys or 'no key at all'}; see text_field"
-        return Lost(rule="text_missing", position=number, reason=reason)
-    text = value.pop(fields.text)
-    if text is None:
-        return Lost(rule="text_null", position=number, reason=f"{fields.text!r} is null")
-    if not isinstance(text, str):
-        reason = f"{fields.text!r} is of type {type(text).__name__}"
-        return Lost(rule="text_not_string", position=number, reason=reason)
-    if not text:
-        return Lost(rule="text_empty", position=number, reason=f"{fields.text!r} is empty")
-    user_id = None if fields.user_id is None else value.pop(fields.user_id, None)
-    if user_id is not None and not isinstance(user_id, str):
-        user_id = msgspec.json.encode(user_id, order="sorted").decode()
-    url = None
-    if fields.url is not None and isinstance(value.get(fields.url), str):
-        url = clean_url(value.pop(fields.url))
-    return Found(
-        text=text,
-        position=number,
-        user_id=user_id,
-        url=url,
-        content_type="text/plain",
-        metadata=value,
-    )
+    return read_row(value, number, fields)
 
 
 def depth_of(value: Any) -> int:
@@ -158,7 +120,7 @@ def _too_deep(number: int) -> Lost:
     return Lost(rule="bad_json", position=number, reason=reason)
 
 
-def _explain(line: bytes, number: int, fields: JsonFields, error: Exception) -> Lost:
+def _explain(line: bytes, number: int, fields: Fields, error: Exception) -> Lost:
     """Name what the fast parser rejected, with the help of a slower and laxer one."""
     try:
         text = line.decode()

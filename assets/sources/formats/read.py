@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 
 from assets.settings.sources import READ_FORMATS, SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
-from assets.sources.formats.jsonl import JsonFields, read_jsonl
+from assets.sources.formats.fields import Fields
+from assets.sources.formats.jsonl import read_jsonl
+from assets.sources.formats.parquet import read_parquet
 from assets.sources.formats.record import Lost, Record
 from assets.sources.formats.sniff import SNIFF_BYTES, find_format
 from assets.sources.formats.warc import read_warc
-from assets.sources.formats.whole_file import read_html_file, read_text_file
+from assets.sources.formats.whole_file import read_code_file, read_html_file, read_text_file
 
 
 def read_records(
-    open_stored: Callable[[], StoredFile], *, source: SourceSettings, landed_path: str
+    open_stored: Callable[[], StoredFile],
+    *,
+    source: SourceSettings,
+    landed_path: str,
+    scratch: Path | None = None,
 ) -> Iterator[Record]:
     """Yield every record of a landed file in file order; the place in the order is its ordinal.
 
     Args:
         open_stored: Opens the file's stored bytes; called once, and closed at the end.
         source: Its format and the names of the fields with a meaning.
-        landed_path: The file's name, for `format: auto`.
+        landed_path: The file's name, for `format: auto` and the language of code.
+        scratch: Folder on a local disk for formats that are not read from start to end; None is the
+            system's for temporary files.
 
     A file that is empty, of an unknown format, cut or damaged gives one `Lost` for that, after the
     records before the fault.
@@ -34,7 +44,7 @@ def read_records(
         stream = DecodedStream(raw)
         num_records = 0
         last_rule = None
-        for record in _read_stream(stream, source, landed_path):
+        for record in _read_stream(_File(stream, source, landed_path, scratch)):
             num_records += 1
             last_rule = record.rule if isinstance(record, Lost) else None
             yield record
@@ -47,26 +57,40 @@ def read_records(
                     rule=stream.problem.rule, position=stream.tell(), reason=stream.problem.reason
                 )
         elif num_records == 0:
-            reason = "no byte" if stream.num_decoded == 0 else "nothing but blank lines"
+            reason = "no byte" if stream.num_decoded == 0 else "no record, or only blank lines"
             yield Lost(rule="empty_file", position=None, reason=reason)
 
 
-def _read_stream(
-    stream: DecodedStream, source: SourceSettings, landed_path: str
-) -> Iterator[Record]:
-    head = stream.peek(SNIFF_BYTES)
+@dataclass(frozen=True, slots=True)
+class _File:
+    """An open file and all that a reader may want to know of it."""
+
+    stream: DecodedStream
+    source: SourceSettings
+    landed_path: str
+    scratch: Path | None
+
+
+_READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
+    "jsonl": lambda file: read_jsonl(file.stream, Fields.of(file.source)),
+    "parquet": lambda file: read_parquet(file.stream, file.source, file.scratch),
+    "warc": lambda file: read_warc(file.stream),
+    "wet": lambda file: read_warc(file.stream),
+    "html": lambda file: read_html_file(file.stream),
+    "text": lambda file: read_text_file(file.stream),
+    "code": lambda file: read_code_file(file.stream, file.landed_path),
+}
+
+
+def _read_stream(file: _File) -> Iterator[Record]:
+    head = file.stream.peek(SNIFF_BYTES)
     if not head:
         return iter(())
-    name = find_format(head, landed_path) if source.format == "auto" else source.format
-    if name == "jsonl":
-        fields = JsonFields(text=source.text_field, user_id=source.id_field, url=source.url_field)
-        return read_jsonl(stream, fields)
-    if name == "warc":
-        return read_warc(stream)
-    if name == "html":
-        return read_html_file(stream)
-    if name == "text":
-        return read_text_file(stream)
+    name = file.source.format
+    if name == "auto":
+        name = find_format(head, file.landed_path)
+    if name in _READERS:
+        return _READERS[name](file)
     reason = (
         f"the content is {name}; this version reads {', '.join(READ_FORMATS[1:])} "
         "(format: text reads any text as it is)"

@@ -21,7 +21,8 @@ class Found:
     text: str
     """Never empty, always encodable as UTF-8; markup stays markup, line endings stay as landed."""
     position: int | None
-    """Line number from 1 (jsonl) or byte offset in the decoded file (WARC); information only."""
+    """Line or row number from 1 (jsonl, Parquet), or byte offset in the decoded file; information
+    only."""
     user_id: str | None = None
     url: str | None = None
     content_type: str
@@ -83,7 +84,7 @@ RULES: dict[str, Rule] = {
     "corrupt_stream": _quarantined("the compressed data is damaged"),
     "decompression_bomb": _quarantined("the data expands beyond any real corpus"),
     "too_large": _quarantined("a line, body or document above the size limit"),
-    # Lines of jsonl.
+    # Lines of jsonl, and rows of other formats.
     "bad_json": _quarantined("the line is not JSON, or is nested too deep"),
     "bad_utf8": _quarantined("the line is not UTF-8"),
     "lone_surrogate": _quarantined("half of a UTF-16 pair, which no UTF-8 text can hold"),
@@ -94,6 +95,10 @@ RULES: dict[str, Rule] = {
     "text_null": _quarantined("the text is null"),
     "text_empty": _quarantined("the text is the empty string"),
     "text_not_string": _quarantined("the text is a number, boolean, list or object"),
+    # Parquet.
+    "bad_parquet": _quarantined("no Parquet file, or one whose description is damaged"),
+    "bad_schema": _quarantined("the columns of the file are not those that the source names"),
+    "bad_value": _quarantined("a value that no text can stand for, such as a date of year 200,000"),
     # WARC.
     "bad_warc": _quarantined("bytes that are no WARC record"),
     "bad_body": _quarantined("the HTTP body cannot be decoded"),

@@ -22,6 +22,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from assets.sources.formats.charset import find_unmarked_utf16
+from assets.sources.formats.code_languages import CODE_EXTENSIONS, find_language, is_code_name
 
 SNIFF_BYTES = 1 << 16
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".lz4"})
@@ -49,8 +50,7 @@ _EXTENSIONS = {
     "latex": "tex latex sty cls",
     "markdown": "md markdown mkd",
     "man": "1 2 3 4 5 6 7 8 9 man roff 3pm 3perl 1p 7l",
-    "code": "py pyi pyx c h cc cpp cxx hpp java js mjs ts tsx jsx go rs rb php pl pm sh bash swift "
-    "kt kts scala cs lua jl r hs ml el clj ex exs erl sql css scss vue dart zig asm f90 m mm",
+    "code": " ".join(sorted(CODE_EXTENSIONS)),
 }
 _BY_EXTENSION = {
     extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()
@@ -94,6 +94,9 @@ def _by_magic(head: bytes) -> str | None:
 
 
 def _by_extension(landed_path: str) -> str | None:
+    name = PurePosixPath(landed_path).name
+    if is_code_name(name):
+        return "code"
     return _BY_EXTENSION.get(extension_of(landed_path))
 
 
@@ -105,6 +108,8 @@ def _by_content(head: bytes) -> str:
         return _json_or_text(start)
     if _LATEX.search(start[:8192]) or len(_LATEX_BODY.findall(start[:8192])) > 1:
         return "latex"
+    if start.startswith(b"#!") and find_language("", start[:256].decode("latin-1")):
+        return "code"
     return "man" if _ROFF.match(start) else "text"
 
 

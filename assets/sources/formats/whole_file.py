@@ -14,7 +14,9 @@ from assets.sources.formats.charset import (
     describe,
     looks_binary,
 )
+from assets.sources.formats.code_languages import find_language
 from assets.sources.formats.compression import DecodedStream
+from assets.sources.formats.fields import CODE_TYPE, LANGUAGE_KEY
 from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record
 
 
@@ -26,6 +28,16 @@ def read_html_file(stream: DecodedStream) -> Iterator[Record]:
 def read_text_file(stream: DecodedStream) -> Iterator[Record]:
     """Yield the text in a plain text file."""
     return _read_document(stream, "text/plain")
+
+
+def read_code_file(stream: DecodedStream, landed_path: str) -> Iterator[Record]:
+    """Yield the code in a source file; its language is told by its name or first line."""
+    for record in _read_document(stream, CODE_TYPE):
+        if isinstance(record, Found):
+            language = find_language(landed_path, record.text)
+            if language is not None:
+                record.metadata[LANGUAGE_KEY] = language
+        yield record
 
 
 def _read_document(stream: DecodedStream, content_type: str) -> Iterator[Record]:

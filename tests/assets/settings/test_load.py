@@ -79,7 +79,7 @@ def test_a_value_of_a_later_version_is_refused_not_ignored(tmp_path, later):
 @pytest.mark.parametrize(
     "later",
     [
-        "format: wet",
+        "format: man",
     ],
 )
 def test_a_source_value_of_a_later_version_is_refused(tmp_path, later):
