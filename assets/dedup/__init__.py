@@ -16,6 +16,10 @@
     external.py        documents of another set, which count as kept before everything else
     sets_beside.py     evaluation items and external documents: made, and frozen once published
     replace.py         changed files: unchanged and withdrawn documents
+    cuts.py            what is cut out of kept texts: repeated lines, paragraphs, spans
+    units.py, repeated_units.py              lines and paragraphs
+    word_windows.py, repeated_spans.py, span_report.py   runs of words
+    hash_runs.py       hashes of what earlier generations kept, with their owners
     edits.py           cut edits out of texts, move spans
     decided.py, part_ledger.py, generation.py   one decided generation: ledger, check, publish
     held.py            which kept documents an external set holds: asked, not dropped

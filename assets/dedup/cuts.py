@@ -1,10 +1,11 @@
-"""Repeated lines and paragraphs: what is cut out of the texts that a generation keeps.
+"""Repeated lines, paragraphs and spans: what is cut out of the texts that a generation keeps.
 
 Lines: kept documents are counted in buckets of `bucket_documents`, in survivor order within the
 generation. A line that stands more than `max_count` times in a bucket is cut wherever it stands
 there. Paragraphs: the first document in survivor order that has a paragraph keeps it, the first
-time it stands there; everywhere else, and in every later generation, it is cut. Both look at the
-texts as they stood before. Published texts are never touched: a generation cuts its own only.
+time it stands there; everywhere else, and in every later generation, it is cut. Spans of words
+likewise, if they are to be removed (`repeated_spans.py`). All look at the texts as they stood
+before. Published texts are never touched: a generation cuts its own only.
 
 A text of which nothing is left is dropped as `empty_after_dedup`, and so are the near and exact
 copies that were dropped in its favour, because their survivor is gone. It does not count as kept.
@@ -15,22 +16,46 @@ Memory: about 100 bytes for each line or paragraph of the generation's kept text
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from assets.dedup.arrivals import ArrivedGeneration
 from assets.dedup.decide import EMPTY, KEPT, Decisions
-from assets.dedup.hash_runs import SeenHashes
-from assets.dedup.units import Units, split_units
+from assets.dedup.hash_runs import NOBODY, PARAGRAPHS as SEEN_PARAGRAPHS, WINDOWS, SeenHashes
+from assets.dedup.kept_texts import KeptTexts
+from assets.dedup.left_over import nothing_left
+from assets.dedup.repeated_spans import RepeatedSpans, find_repeated_spans, num_ranges
+from assets.dedup.repeated_units import read_units, repeated_lines, repeated_paragraphs
+from assets.dedup.units import Units
 from assets.document import EDITS
 from assets.root import Root
 from assets.settings.dedup import DedupSettings
 
-RULES = ("repeated_lines", "repeated_paragraphs")
-LINES, PARAGRAPHS = 0, 1
+RULES = ("repeated_lines", "repeated_paragraphs", "repeated_spans")
+LINES, PARAGRAPHS, SPANS = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundSpans:
+    """The repeated spans of each arrival, removed or not."""
+
+    arrival: np.ndarray
+    """int64, ascending: whose span it is."""
+    start: np.ndarray
+    """int64: first byte in the clean text."""
+    end: np.ndarray
+    words: np.ndarray
+    """int64: how many words it has."""
+    num_words: np.ndarray
+    """(documents,) int64: words of each kept text, 0 for the others."""
+
+    def of(self, documents: slice) -> slice:
+        """Return which spans some arrivals have."""
+        first, last = np.searchsorted(self.arrival, [documents.start, documents.stop])
+        return slice(int(first), int(last))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,9 +68,12 @@ class Cuts:
     """int64: first byte in the clean text."""
     end: np.ndarray
     rule: np.ndarray
-    """int64: LINES or PARAGRAPHS."""
-    new_paragraphs: np.ndarray
-    """uint64, sorted: paragraphs that this generation keeps first."""
+    """int64: LINES, PARAGRAPHS or SPANS."""
+    new: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """By kind, the hashes that this generation keeps first (uint64, sorted), and which of its kept
+    documents has each (uint32)."""
+    spans: FoundSpans | None = None
+    """Null if they were not looked for."""
 
     def sizes(self) -> np.ndarray:
         """Return the bytes cut out of each arrival, int64."""
@@ -95,6 +123,19 @@ class _Cut:
     rule: np.ndarray
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Searched:
+    """What one search found among the kept texts."""
+
+    cut: _Cut
+    kind: str | None = None
+    hashes: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+    """New ones, sorted."""
+    owners: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    """Number among the kept texts of the one that each is of."""
+    spans: RepeatedSpans | None = None
+
+
 def find_cuts(
     root: Root,
     dedup: DedupSettings,
@@ -102,37 +143,108 @@ def find_cuts(
     decisions: Decisions,
     order: np.ndarray | None,
     before: int,
-    seen: SeenHashes,
+    seen: dict[str, SeenHashes],
+    folder: Path,
 ) -> tuple[Decisions, Cuts | None]:
     """Return the decisions, with what became empty dropped, and what to cut; null if it is off.
 
     Args:
         root: where the parts lie.
-        dedup: which units to look at.
+        dedup: what to look for.
         arrived: the generation.
         decisions: by arrival.
         order: arrivals in survivor order; null if they stand in it.
         before: how many documents earlier generations kept.
-        seen: their paragraphs.
+        seen: their hashes by kind.
+        folder: a workspace that outlives the result.
     """
-    if dedup.lines is None and dedup.paragraphs is None:
+    if dedup.lines is None and dedup.paragraphs is None and dedup.spans is None:
         return decisions, None
+    texts = KeptTexts(root, arrived, decisions)
     kept = np.flatnonzero(decisions.rule == KEPT)
     ranks = _ranks(kept, order, len(decisions.rule))
-    lines, paragraphs, sizes = _read_units(root, dedup, arrived, decisions)
-    found = []
-    new = np.empty(0, np.uint64)
-    if dedup.lines is not None and lines is not None:
-        found.append(_of(lines, _repeated_lines(lines, ranks, dedup), LINES))
-    if dedup.paragraphs is not None and paragraphs is not None:
-        is_cut, new = _repeated_paragraphs(paragraphs, ranks, dedup, seen)
-        found.append(_of(paragraphs, is_cut, PARAGRAPHS))
-    cut = _merged(found)
-    units = lines if lines is not None else paragraphs
-    assert units is not None
-    is_empty = _emptied(units, cut, len(kept))
-    cuts = _by_arrival(cut, kept, sizes, len(decisions.rule), new)
-    return _without(decisions, kept[is_empty], before), cuts
+    found = list(_search_units(texts, dedup, ranks, seen))
+    if dedup.spans is not None:
+        found.append(_search_spans(texts, dedup, ranks, seen[WINDOWS], folder))
+    sizes = texts.sizes()
+    cuts = _by_arrival(_merged([one.cut for one in found]), kept, sizes, len(decisions.rule))
+    is_empty = _emptied(texts, cuts, kept, sizes)
+    decisions = _without(decisions, kept[is_empty], before)
+    return decisions, replace(
+        cuts, new=_owned(found, kept, decisions), spans=_found_spans(found, kept, sizes, decisions)
+    )
+
+
+def _search_units(
+    texts: KeptTexts, dedup: DedupSettings, ranks: np.ndarray, seen: dict[str, SeenHashes]
+) -> Iterator[_Searched]:
+    """Yield what is found among lines and paragraphs, where they are looked at."""
+    if dedup.lines is not None:
+        lines = read_units(texts, by_blank_line=False)
+        yield _Searched(cut=_of(lines, repeated_lines(lines, ranks, dedup), LINES))
+    if dedup.paragraphs is not None:
+        by_blank_line = dedup.paragraphs.separator == "blank_line"
+        units = read_units(texts, by_blank_line=by_blank_line)
+        is_cut, new = repeated_paragraphs(units, ranks, dedup, seen[SEEN_PARAGRAPHS])
+        yield _Searched(
+            cut=_of(units, is_cut, PARAGRAPHS),
+            kind=SEEN_PARAGRAPHS,
+            hashes=units.hash[new],
+            owners=units.document[new],
+        )
+
+
+def _search_spans(
+    texts: KeptTexts, dedup: DedupSettings, ranks: np.ndarray, seen: SeenHashes, folder: Path
+) -> _Searched:
+    settings = dedup.spans
+    assert settings is not None
+    ranges = num_ranges(texts.stored_bytes)
+    spans = find_repeated_spans(texts.read, ranks, settings.min_words, seen, folder, ranges)
+    some = slice(None) if settings.remove else slice(0)
+    rule = np.full(len(spans.start[some]), SPANS, np.int64)
+    return _Searched(
+        cut=_Cut(start=spans.start[some], end=spans.end[some], rule=rule),
+        kind=WINDOWS,
+        hashes=spans.new_windows,
+        owners=spans.owners,
+        spans=spans,
+    )
+
+
+def _owned(
+    found: list[_Searched], kept: np.ndarray, decisions: Decisions
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return new hashes by kind, owners numbered as the kept documents are in their run."""
+    is_kept = decisions.rule == KEPT
+    ordinals = np.where(is_kept, np.cumsum(is_kept) - 1, NOBODY)[kept]
+    return {
+        one.kind: (one.hashes, ordinals[one.owners].astype(np.uint32))
+        for one in found
+        if one.kind is not None
+    }
+
+
+def _found_spans(
+    found: list[_Searched], kept: np.ndarray, sizes: np.ndarray, decisions: Decisions
+) -> FoundSpans | None:
+    """Return the spans of the documents that are kept in the end."""
+    spans = found[-1].spans
+    if spans is None:
+        return None
+    bases = np.append(0, np.cumsum(sizes)).astype(np.int64)[spans.text]
+    arrival = kept[spans.text]
+    is_kept = decisions.rule == KEPT
+    some = is_kept[arrival]
+    num_words = np.zeros(len(decisions.rule), np.int64)
+    num_words[kept] = spans.num_words
+    return FoundSpans(
+        arrival=arrival[some],
+        start=(spans.start - bases)[some],
+        end=(spans.end - bases)[some],
+        words=spans.words[some],
+        num_words=np.where(is_kept, num_words, 0),
+    )
 
 
 def _ranks(kept: np.ndarray, order: np.ndarray | None, count: int) -> np.ndarray:
@@ -143,96 +255,6 @@ def _ranks(kept: np.ndarray, order: np.ndarray | None, count: int) -> np.ndarray
     ranks = np.empty(len(kept), np.int64)
     ranks[np.argsort(places[kept])] = np.arange(len(kept))
     return ranks
-
-
-def _read_units(
-    root: Root, dedup: DedupSettings, arrived: ArrivedGeneration, decisions: Decisions
-) -> tuple[Units | None, Units | None, np.ndarray]:
-    """Return lines, paragraphs and the size in bytes of each kept text, numbered from 0."""
-    lines: list[Units] = []
-    paragraphs: list[Units] = []
-    sizes: list[np.ndarray] = []
-    num_texts, num_bytes = 0, 0
-    for texts in _kept_texts(root, arrived, decisions):
-        if dedup.lines is not None:
-            lines.append(_moved(split_units(texts, by_blank_line=False), num_texts, num_bytes))
-        if dedup.paragraphs is not None:
-            by_blank_line = dedup.paragraphs.separator == "blank_line"
-            units = split_units(texts, by_blank_line=by_blank_line)
-            paragraphs.append(_moved(units, num_texts, num_bytes))
-        sizes.append(np.asarray(pc.binary_length(texts), np.int64))
-        num_texts += len(texts)
-        num_bytes += int(sizes[-1].sum())
-    both = [_joined(units) if units else None for units in (lines, paragraphs)]
-    return both[0], both[1], np.concatenate([np.empty(0, np.int64), *sizes])
-
-
-def _kept_texts(root: Root, arrived: ArrivedGeneration, decisions: Decisions) -> Iterator[pa.Array]:
-    """Yield the texts that are kept so far, in the order of arrivals, row group by row group."""
-    yield pa.array([], pa.large_string())
-    for part in arrived.parts:
-        rows = part.rows[decisions.rule[part.arrivals] == KEPT]
-        first = 0
-        for batch in root.read_batches(part.clean.objects["data"], ["text"]):
-            here = rows[(rows >= first) & (rows < first + batch.num_rows)] - first
-            first += batch.num_rows
-            if len(here):
-                yield batch["text"].take(pa.array(here))
-
-
-def _moved(units: Units, num_texts: int, num_bytes: int) -> Units:
-    return replace(
-        units,
-        document=units.document + num_texts,
-        start=units.start + num_bytes,
-        end=units.end + num_bytes,
-    )
-
-
-def _joined(units: list[Units]) -> Units:
-    return Units(
-        document=np.concatenate([item.document for item in units]),
-        start=np.concatenate([item.start for item in units]),
-        end=np.concatenate([item.end for item in units]),
-        hash=np.concatenate([item.hash for item in units]),
-        characters=np.concatenate([item.characters for item in units]),
-    )
-
-
-def _repeated_lines(lines: Units, ranks: np.ndarray, dedup: DedupSettings) -> np.ndarray:
-    """Return for each line whether it is cut."""
-    settings = dedup.lines
-    assert settings is not None
-    buckets = ranks[lines.document] // settings.bucket_documents
-    order = np.lexsort((lines.hash, buckets))
-    hashes, ordered = lines.hash[order], buckets[order]
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = (hashes[1:] != hashes[:-1]) | (ordered[1:] != ordered[:-1])
-    groups = np.cumsum(is_first) - 1
-    counts = np.bincount(groups) if len(groups) else np.empty(0, np.int64)
-    is_cut = np.empty(len(order), bool)
-    is_cut[order] = counts[groups] > settings.max_count
-    found: np.ndarray = is_cut & (lines.characters >= settings.min_characters)
-    return found
-
-
-def _repeated_paragraphs(
-    units: Units, ranks: np.ndarray, dedup: DedupSettings, seen: SeenHashes
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each paragraph whether it is cut, and the sorted hashes of those that are new."""
-    settings = dedup.paragraphs
-    assert settings is not None
-    long = np.flatnonzero(units.characters >= settings.min_characters)
-    order = long[np.lexsort((units.start[long], ranks[units.document[long]], units.hash[long]))]
-    hashes = units.hash[order]
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = hashes[1:] != hashes[:-1]
-    distinct = hashes[is_first]
-    is_seen = seen.contain(distinct)
-    is_cut = np.zeros(len(units.hash), bool)
-    is_cut[order] = ~is_first
-    is_cut[order[is_first]] = is_seen
-    return is_cut, distinct[~is_seen]
 
 
 def _of(units: Units, is_cut: np.ndarray, rule: int) -> _Cut:
@@ -257,21 +279,30 @@ def _merged(found: list[_Cut]) -> _Cut:
     return _Cut(start=start[firsts], end=reach[lasts], rule=rule[firsts])
 
 
-def _emptied(units: Units, cut: _Cut, count: int) -> np.ndarray:
-    """Return for each text whether it lost something and none of its units is left."""
-    at = np.searchsorted(cut.start, units.start, "right") - 1
-    is_cut = np.zeros(len(units.start), bool)
-    inside = at >= 0
-    is_cut[inside] = units.start[inside] < cut.end[at[inside]]
-    left = np.bincount(units.document[~is_cut], minlength=count)
-    lost = np.bincount(units.document[is_cut], minlength=count)
-    found: np.ndarray = (left == 0) & (lost > 0)
+def _emptied(texts: KeptTexts, cuts: Cuts, kept: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return for each text whether it lost something and only white space is left."""
+    lost = cuts.sizes()[kept]
+    # White space takes few bytes: only texts that lost most of theirs are read again.
+    candidates = (lost > 0) & (2 * lost >= sizes)
+    found = np.zeros(len(kept), bool)
+    if not candidates.any():
+        return found
+    firsts, lasts = cuts.offsets[kept], cuts.offsets[kept + 1]
+    number = 0
+    for text in texts.read():
+        here = slice(number, number + len(text))
+        number += len(text)
+        if candidates[here].any():
+            # Texts that are not kept have no cuts: those of a batch stand together.
+            first = int(firsts[here][0])
+            offsets = np.append(firsts[here], lasts[here][-1]) - first
+            where = slice(first, int(lasts[here][-1]))
+            found[here] = nothing_left(text, offsets, cuts.start[where], cuts.end[where])
+    found &= candidates
     return found
 
 
-def _by_arrival(
-    cut: _Cut, kept: np.ndarray, sizes: np.ndarray, count: int, new: np.ndarray
-) -> Cuts:
+def _by_arrival(cut: _Cut, kept: np.ndarray, sizes: np.ndarray, count: int) -> Cuts:
     bases = np.append(0, np.cumsum(sizes)).astype(np.int64)
     texts = np.searchsorted(bases, cut.start, "right") - 1
     counts = np.zeros(count, np.int64)
@@ -281,7 +312,6 @@ def _by_arrival(
         start=cut.start - bases[texts],
         end=cut.end - bases[texts],
         rule=cut.rule,
-        new_paragraphs=new,
     )
 
 

@@ -36,6 +36,9 @@ def _not_neutral(dedup: DedupSettings) -> dict[str, Any]:
         ("max_item_share", dedup.decontaminate and dedup.decontaminate.threshold, None),
         ("lines", dedup.lines and dataclasses.asdict(dedup.lines), None),
         ("paragraphs", dedup.paragraphs and dataclasses.asdict(dedup.paragraphs), None),
+        # Since paragraphs have owners, those of withdrawn documents may come again.
+        ("owners", dedup.paragraphs and 1, None),
+        ("spans", dedup.spans and dataclasses.asdict(dedup.spans), None),
     ]
     return {name: value for name, value, neutral in added if value != neutral}
 

@@ -22,6 +22,7 @@ from assets.dedup.part_ledger import part_ledger
 from assets.dedup.replace import WITHDRAWN
 from assets.dedup.report import caught, count_sources
 from assets.dedup.runs import KeptDocuments, KeptPart, write_run
+from assets.dedup.span_report import SPANS, spans_table
 from assets.document import EDITS, LEDGER, UNIQUE, count_decisions, detail
 from assets.errors import LossLimitError
 from assets.manifest import PartEntry
@@ -102,7 +103,11 @@ def publish_generation(
     about = {} if spec is None else {**spec.metadata, "bands": str(spec.bands)}
     objects = write_run(root, name, _kept_documents(decided, folder), about)
     if decided.cuts is not None:
-        objects |= write_hashes(root, name, decided.cuts.new_paragraphs)
+        for kind, (hashes, owners) in decided.cuts.new.items():
+            objects |= write_hashes(root, name, kind, hashes, owners)
+        if decided.cuts.spans is not None:
+            table = spans_table(decided, decided.cuts.spans)
+            objects["spans"] = root.publish_table(f"{name}/spans.parquet", SPANS, table)
     objects["withdrawn"] = root.publish_table(f"{name}/withdrawn.parquet", WITHDRAWN, withdrawn)
     entry = generation_entry(decided.number, decided.fingerprint, objects, facts)
     parts = [_publish_part(root, decided, part, threshold) for part in decided.arrived.parts]
@@ -180,6 +185,7 @@ def _publish_part(
             "caught": caught(decided.decisions.rule[part.arrivals], sets.sizes[part.arrivals] > 0),
             "survivors": count_sources(filter(None, decided.survivor_sources[part.arrivals])),
             "contaminated": _sets_held(decided, part),
+            **_spans_held(decided, part),
         },
     )
 
@@ -188,6 +194,22 @@ def _edits(decided: DecidedGeneration, part: PartRows) -> pa.Array:
     if decided.cuts is None:
         return pa.array([[]], EDITS).take(pa.array(np.zeros(part.clean.rows, np.int64)))
     return decided.cuts.edits(part.arrivals, part.rows, part.clean.rows)
+
+
+def _spans_held(decided: DecidedGeneration, part: PartRows) -> dict[str, Any]:
+    """Return how much of a part's kept texts repeats others, if it was looked for."""
+    spans = None if decided.cuts is None else decided.cuts.spans
+    if spans is None:
+        return {}
+    where = spans.of(part.arrivals)
+    return {
+        "repeated_spans": {
+            "documents": len(np.unique(spans.arrival[where])),
+            "spans": where.stop - where.start,
+            "words": int(spans.words[where].sum()),
+            "of_words": int(spans.num_words[part.arrivals].sum()),
+        }
+    }
 
 
 def _sets_held(decided: DecidedGeneration, part: PartRows) -> dict[str, int]:

@@ -1,12 +1,14 @@
-"""Sorted runs of paragraph hashes: which paragraphs earlier generations kept.
+"""Sorted runs of hashes with an owner each: what stands somewhere in the texts kept so far.
 
 ::
 
-    dedup/<generation>-<fp16>/paragraphs.npy             distinct hashes, sorted, uint64
-                             /paragraph_fences.npy       the first of each 64 KiB block
-                             /paragraph_checksums.npy    xxh3-64 of each block
+    dedup/<generation>-<fp16>/<kind>.npy             distinct hashes, sorted, uint64
+                             /<kind>_owners.npy      the first kept document that has each, uint32
+                             /<kind>_fences.npy      the first hash of each 64 KiB block
+                             /<kind>_checksums.npy   xxh3-64 of each block of both
 
-A search reads and checks the blocks that its queries lie in.
+Kinds are `paragraphs` and `windows`. A search reads and checks the blocks that its queries lie in.
+What only withdrawn documents own does not count: it may come again.
 """
 
 from __future__ import annotations
@@ -22,24 +24,58 @@ from assets.dedup.runs import load_small, local_path, save_array
 from assets.dedup.utf8 import frozen
 from assets.root import ObjectRef, Root
 
-NAMES = ("paragraphs", "paragraph_fences", "paragraph_checksums")
+PARAGRAPHS, WINDOWS = "paragraphs", "windows"
+
+NOBODY = 0xFFFFFFFF
+"""Owner of a hash whose document was not kept after all: it counts for ever."""
 
 
-def write_hashes(root: Root, folder: str, hashes: np.ndarray) -> dict[str, ObjectRef]:
-    """Publish sorted, distinct hashes (uint64); return the objects by role."""
-    arrays = (hashes, hashes[:: BLOCK_BYTES // 8].copy(), block_checksums(hashes))
+def write_hashes(
+    root: Root, folder: str, kind: str, hashes: np.ndarray, owners: np.ndarray
+) -> dict[str, ObjectRef]:
+    """Publish one generation's hashes; return the objects by role.
+
+    Args:
+        root: where to.
+        folder: `dedup/<generation>-<fp16>`.
+        kind: what is hashed.
+        hashes: uint64, sorted, distinct.
+        owners: uint32, the number of a kept document of the generation for each, or `NOBODY`.
+    """
+    arrays = {
+        kind: hashes,
+        f"{kind}_owners": owners,
+        f"{kind}_fences": hashes[:: BLOCK_BYTES // 8].copy(),
+        f"{kind}_checksums": np.concatenate([block_checksums(hashes), block_checksums(owners)]),
+    }
     return {
         name: root.publish(f"{folder}/{name}.npy", functools.partial(save_array, array))
-        for name, array in zip(NAMES, arrays, strict=True)
+        for name, array in arrays.items()
     }
 
 
 class SeenHashes:
-    """The paragraphs of all earlier generations."""
+    """The hashes of one kind of all earlier generations."""
 
-    def __init__(self, root: Root, generations: Iterable[Mapping[str, ObjectRef]]) -> None:
-        """Open the runs of those generations that have one."""
-        self._runs = [_HashRun(root, objects) for objects in generations if "paragraphs" in objects]
+    def __init__(
+        self,
+        root: Root,
+        kind: str,
+        generations: Iterable[tuple[Mapping[str, ObjectRef], np.ndarray]],
+    ) -> None:
+        """Open the runs of those generations that have one.
+
+        Args:
+            root: where they lie.
+            kind: what is hashed.
+            generations: the objects of each, and the numbers of its kept documents that were
+                withdrawn since, int64.
+        """
+        self._runs = [
+            _HashRun(root, kind, objects, withdrawn)
+            for objects, withdrawn in generations
+            if kind in objects
+        ]
 
     def contain(self, queries: np.ndarray) -> np.ndarray:
         """Return for each of sorted, distinct hashes whether it was seen, bool."""
@@ -55,14 +91,25 @@ class SeenHashes:
 
 
 class _HashRun:
-    def __init__(self, root: Root, objects: Mapping[str, ObjectRef]) -> None:
-        data, fences, checksums = (objects[name] for name in NAMES)
-        self._fences = load_small(root, fences)
-        self.array = CheckedArray(local_path(root, data), data.name, load_small(root, checksums))
+    def __init__(
+        self, root: Root, kind: str, objects: Mapping[str, ObjectRef], withdrawn: np.ndarray
+    ) -> None:
+        data, owners = objects[kind], objects[f"{kind}_owners"]
+        self._fences = load_small(root, objects[f"{kind}_fences"])
+        checksums = load_small(root, objects[f"{kind}_checksums"])
+        # As many fences as blocks of hashes; the rest are those of the owners.
+        blocks = len(self._fences)
+        self.array = CheckedArray(local_path(root, data), data.name, checksums[:blocks])
+        self._owners = CheckedArray(local_path(root, owners), owners.name, checksums[blocks:])
+        self._withdrawn = np.sort(withdrawn)
 
     def contain(self, queries: np.ndarray) -> np.ndarray:
         bounds = block_bounds(self._fences, queries, self.array)
         self.array.check(*touched_by_search(bounds, self.array))
         ranges = equal_ranges(self.array.array, queries, bounds, self.array.per_block)
         found: np.ndarray = ranges[:, 1] > ranges[:, 0]
+        if len(self._withdrawn):
+            at = ranges[found, 0]
+            self._owners.check(at, at + 1)
+            found[found] = ~np.isin(self._owners.array[at].astype(np.int64), self._withdrawn)
         return found

@@ -49,6 +49,16 @@ def _finished(state: np.uint64, num_words: int) -> np.uint64:
 
 
 @kernel
+def hash_window(words: np.ndarray, first: int, size: int) -> np.uint64:
+    """Return the hash of the n-gram words[first:first + size]."""
+    state = np.uint64(0)
+    for word in range(first, first + size):
+        state = (state ^ words[word]) * _MIX2
+        state ^= state >> _U32
+    return _finished(state, size)
+
+
+@kernel
 def _item_ngrams(
     data: np.ndarray, starts: np.ndarray, table: np.ndarray, ngram: int, min_words: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,11 +73,7 @@ def _item_ngrams(
         size = min(count, ngram)
         sizes[item] = size if size >= min_words else 0
         for first in range(count - size + 1 if size >= min_words else 0):
-            state = np.uint64(0)
-            for word in range(first, first + size):
-                state = (state ^ words[word]) * _MIX2
-                state ^= state >> _U32
-            found[used] = _finished(state, size)
+            found[used] = hash_window(words, first, size)
             used += 1
         offsets[item + 1] = used
     return offsets, found[:used].copy(), sizes

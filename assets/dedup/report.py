@@ -73,6 +73,7 @@ def stage_facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
     facts["removed_by_source_pair"] = pair_table(parts)
     facts["caught_by"] = caught_table(parts)
     facts["contaminated_by_set"] = set_table(parts)
+    facts["repeated_spans"] = span_table(parts)
     facts["cluster_sizes"] = cluster_table(generations)
     if dedup.minhash is not None:
         minhash = dedup.minhash
@@ -151,6 +152,23 @@ def set_table(parts: Sequence[PartEntry]) -> Table:
             {"set": name, "source": source, "documents": count, "share": round(count / texts, 6)}
             for name, count in sorted(_summed(own, "contaminated").items())
         ]
+    return Table(rows=tuple(rows))
+
+
+def span_table(parts: Sequence[PartEntry]) -> Table:
+    """Return how much of each source's kept texts repeats earlier ones in runs of words."""
+    rows: list[Record] = []
+    for source in sorted({entry.source for entry in parts}):
+        found = _summed([entry for entry in parts if entry.source == source], "repeated_spans")
+        if found:
+            share = found["words"] / found["of_words"] if found["of_words"] else 0.0
+            rows.append(
+                {
+                    "source": source,
+                    **{name: found[name] for name in ("documents", "spans", "words")},
+                    "share_of_words": round(share, 6),
+                }
+            )
     return Table(rows=tuple(rows))
 
 

@@ -39,7 +39,7 @@ from assets.dedup.generation import (
     publish_generation,
     withdrawn_ordinals,
 )
-from assets.dedup.hash_runs import SeenHashes
+from assets.dedup.hash_runs import PARAGRAPHS, WINDOWS, SeenHashes
 from assets.dedup.replace import Replaced, find_replaced
 from assets.dedup.report import cluster_sizes, stage_facts
 from assets.dedup.runs import KeptRuns, Run
@@ -286,7 +286,14 @@ def _decide_generation(
         decisions = restored(decisions, order, before.total)
         decisions = name_external(decisions, num_external)
         decisions, cuts = find_cuts(
-            root, dedup, arrived, decisions, order, before.total, _seen(root, manifest, ready)
+            root,
+            dedup,
+            arrived,
+            decisions,
+            order,
+            before.total,
+            _seen(root, manifest, ready, replaced),
+            folder,
         )
         decided = DecidedGeneration(
             number=item.generation.number,
@@ -345,10 +352,17 @@ def _generation_facts(
     }
 
 
-def _seen(root: Root, manifest: Manifest, ready: Sequence[_Ready]) -> SeenHashes:
-    """Return the paragraphs of the generations before the last of `ready`."""
-    entries = [manifest.task_entries("", item.task)[0] for item in ready[:-1]]
-    return SeenHashes(root, [entry.objects for entry in entries])
+def _seen(
+    root: Root, manifest: Manifest, ready: Sequence[_Ready], replaced: Replaced
+) -> dict[str, SeenHashes]:
+    """Return by kind the hashes of the generations before the last of `ready`."""
+    *earlier, item = ready
+    tables = _withdrawn_tables(root, manifest, earlier)
+    dead = withdrawn_ordinals(tables | {item.generation.number: replaced.withdrawn})
+    nothing = np.empty(0, np.int64)
+    entries = [manifest.task_entries("", one.task)[0] for one in earlier]
+    runs = [(entry.objects, dead.get(entry.generation, nothing)) for entry in entries]
+    return {kind: SeenHashes(root, kind, runs) for kind in (PARAGRAPHS, WINDOWS)}
 
 
 def _by_part(manifest: Manifest) -> dict[tuple[str, str], PartEntry]:

@@ -133,6 +133,22 @@ class RepeatedParagraphsSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RepeatedSpansSettings:
+    """Runs of words that an earlier kept text has too, of any generation: shown, or cut."""
+
+    min_words: int = 50
+    """Shortest run that counts; words as shingles take them, whatever stands between them."""
+    remove: bool = False
+    """Cut them out of every text but the first. Otherwise they are only reported."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.min_words >= 10,
+            f"min_words: {self.min_words} must be at least 10; shorter runs are common phrases",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TextSetSettings:
     """A set of texts beside the corpus: evaluation items, or documents to compare against."""
 
@@ -193,6 +209,7 @@ class DedupSettings:
     """Of the documents of a generation with one url, only the newest fetch is considered."""
     lines: RepeatedLinesSettings | None = None
     paragraphs: RepeatedParagraphsSettings | None = None
+    spans: RepeatedSpansSettings | None = None
     decontaminate: DecontaminationSettings | None = None
     against: tuple[TextSetSettings, ...] = ()
     """External documents that count as kept before everything else, without being part of the data

@@ -15,6 +15,7 @@ from assets.data_platform import open_platform
 from assets.dedup.generation import STAGE
 from assets.dedup.held import Held, find_held
 from assets.dedup.report import recall_table, stage_facts
+from assets.dedup.span_report import longest_spans
 from assets.errors import ConfigurationError
 from assets.manifest import Manifest
 from assets.report import Table
@@ -22,10 +23,17 @@ from assets.settings.bands import RECALL_MARGIN, WANTED_RECALL, expected_recall
 from assets.settings.dedup import MinHashSettings, TextSetSettings
 from dagster_project.command_line.terminal import escape, format_table, say
 
+SPAN_CHARACTERS = 80
+
 
 def execute(arguments: argparse.Namespace) -> int:
     """Answer the question that is asked."""
-    questions = {"curve": _say_curve, "report": _say_report, "against": _say_against}
+    questions = {
+        "curve": _say_curve,
+        "report": _say_report,
+        "spans": _say_spans,
+        "against": _say_against,
+    }
     return questions[arguments.question](arguments)
 
 
@@ -70,6 +78,23 @@ def _say_report(arguments: argparse.Namespace) -> int:
                 if isinstance(value, int)
                 else f"{name.replace('_', ' ')}: {value}"
             )
+    return 0
+
+
+def _say_spans(arguments: argparse.Namespace) -> int:
+    """Print the longest spans that repeat an earlier text, and how they begin."""
+    platform = open_platform(arguments.config, root=arguments.root, writable=False)
+    if platform.settings.dedup.spans is None:
+        raise ConfigurationError(
+            f"{arguments.config}: dedup.spans is off; `dedup: {{spans: {{min_words: 50}}}}` looks "
+            "for repeated spans and only reports them"
+        )
+    found = longest_spans(platform.root, Manifest.load(platform.root, STAGE), arguments.limit)
+    for doc_id, source, num_words, text in found:
+        beginning = escape(" ".join(text[:SPAN_CHARACTERS].split()), one_line=True)
+        say(f"{doc_id.hex()}  {num_words:8,d} words  {escape(source)}  {beginning}")
+    if not found:
+        say("No kept text repeats an earlier one.")
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assets.settings.dedup import RepeatedSpansSettings
 from dagster_project.command_line.main import main
 from tests.assets.dedup.small_corpus import SmallCorpus, article
 
@@ -72,3 +73,18 @@ def test_against_lists_what_another_set_holds(config, capsys, tmp_path):
     assert main(command) == 1
     assert main(["dedup", "against", "b", "none*.jsonl", "--config", config]) == 1
     assert "no file matches" in capsys.readouterr().err
+
+
+def test_spans_are_listed_where_they_were_looked_for(config, capsys):
+    assert main(["dedup", "spans", "--config", config]) == 1
+    assert "dedup.spans is off" in capsys.readouterr().err
+    path = Path(config)
+    path.write_text(path.read_text() + "dedup: {spans: {min_words: 50}}\n")
+    corpus = SmallCorpus(str(path.parent / "root"), dedup={"spans": RepeatedSpansSettings()})
+    corpus.run()
+    assert main(["dedup", "spans", "--config", config]) == 0
+    assert "No kept text repeats" in capsys.readouterr().out
+    corpus.land({"wiki/b": [f"{article(3)} {article(2)}"]})
+    corpus.run()
+    assert main(["dedup", "spans", "--config", config]) == 0
+    assert "120 words" in capsys.readouterr().out
