@@ -8,18 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from olmo_loader.batch_places import PlacedBatch
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.prefetch import OrderedPrefetcher
 from olmo_loader.process_workers import ProcessPrefetcher, choose_workers
 from olmo_loader.reading_ahead import AheadLimits, nbytes
 
-Placed = tuple[NDArray[np.int64], Any]
-"""Instances of a batch, and whatever the caller wants back with it."""
-Loaded = tuple[dict[str, Any], Any]
-"""A batch, and that."""
+Place = Callable[[int], PlacedBatch]
+Loaded = tuple[dict[str, Any], PlacedBatch]
+"""A batch, and what was known of it before."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -45,14 +42,12 @@ class Ahead:
     limits: AheadLimits = field(default_factory=AheadLimits)
 
 
-def read_ahead(
-    dataset: MemMapDataset, place: Callable[[int], Placed], count: int, ahead: Ahead
-) -> ReadAhead[Loaded]:
+def read_ahead(dataset: MemMapDataset, place: Place, count: int, ahead: Ahead) -> ReadAhead[Loaded]:
     """Return batches ``0 .. count - 1`` in order.
 
     Args:
         dataset: what is read.
-        place: instances of a batch by its number; called in this process only, from any thread.
+        place: places a batch by its number; called in this process only, from any thread.
         count: number of batches.
         ahead: who reads, and how far ahead.
     """
@@ -72,9 +67,9 @@ def read_ahead(
     )
 
 
-def _read(dataset: MemMapDataset, place: Callable[[int], Placed], number: int) -> Loaded:
-    index, rest = place(number)
-    return dataset.read_batch(index), rest
+def _read(dataset: MemMapDataset, place: Place, number: int) -> Loaded:
+    placed = place(number)
+    return dataset.read_batch(placed.places), placed
 
 
 class _FromProcesses:
@@ -83,7 +78,7 @@ class _FromProcesses:
     def __init__(
         self,
         dataset: MemMapDataset,
-        place: Callable[[int], Placed],
+        place: Place,
         count: int,
         workers: int,
         limits: AheadLimits,
@@ -91,7 +86,7 @@ class _FromProcesses:
         self._dataset, self._place = dataset, place
         self._raw = ProcessPrefetcher(
             dataset.batches.read,
-            lambda number: place(number)[0],
+            lambda number: place(number).places.index,
             count,
             num_workers=workers,
             limits=limits,
@@ -103,5 +98,5 @@ class _FromProcesses:
 
     def __iter__(self) -> Iterator[Loaded]:
         for number, raw in enumerate(self._raw):
-            index, rest = self._place(number)
-            yield self._dataset.finish_batch(index, raw), rest
+            placed = self._place(number)
+            yield self._dataset.finish_batch(placed.places.index, raw), placed

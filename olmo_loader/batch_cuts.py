@@ -43,6 +43,18 @@ class BatchCuts:
         drop_last = self.drop_last and end == self.total
         return count_batches(end, begin, self.batch_size, drop_last=drop_last)
 
+    def all_bounds(self, first: int, count: int) -> list[tuple[int, int]]:
+        """Return `bounds` of batches ``[first, first + count)``, of those that there are."""
+        found: list[tuple[int, int]] = []
+        passed = 0
+        for begin, end in self._pieces():
+            batches = self._count(begin, end)
+            low = max(first - passed, 0)
+            high = min(first + count - passed, batches)
+            found += [batch_bounds(end, begin, self.batch_size, at) for at in range(low, high)]
+            passed += batches
+        return found
+
     def bounds(self, number: int) -> tuple[int, int]:
         """Return positions ``[begin, end)`` of batch ``number``."""
         for begin, end in self._pieces():

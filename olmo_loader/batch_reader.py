@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from olmo_loader.document_lengths import DocumentLengths, lengths_by_eos
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_filter import InstanceFilterConfig, find_repetitive
-from olmo_loader.instance_reader import InstanceReader, Instances
+from olmo_loader.instance_reader import InstanceReader, Instances, Places
 
 RawBatch = dict[str, NDArray[Any]]
 """
@@ -26,8 +26,8 @@ ids             of the files     (batch, sequence_length), masked spans replaced
 files           int64            (batch,) number of each instance's file
 label_mask      bool             (batch, sequence_length), when anything is masked
 instance_mask   bool             (batch,), with a filter; True = keep
-doc_lens        int32            (all documents,), one after another, when asked for
-doc_counts      int64            (batch,), with ``doc_lens``
+doc_lens        int32            (batch, most documents), padded right with 0, when asked for
+max_doc_lens    int64            (batch,), with ``doc_lens``
 ==============  ===============  =====================================================
 """
 
@@ -42,22 +42,31 @@ class BatchReader:
     generate_doc_lengths: bool = False
     instance_filter_config: InstanceFilterConfig | None = None
 
-    def read(self, index: NDArray[np.int64], *, reuse: bool = False) -> RawBatch:
-        """Return the batch of these instances, int64 ``(batch,)``.
+    def place(self, index: NDArray[np.int64]) -> Places:
+        """Look up all that is known of instances without reading them, int64 ``(instances,)``."""
+        places = self.reader.place(index)
+        if self.has_verdicts:
+            assert self.reader.filter_bits is not None
+            places.keep = self.reader.filter_bits.keep(index)
+        return places
+
+    def read(self, wanted: NDArray[np.int64] | Places, *, reuse: bool = False) -> RawBatch:
+        """Return the batch of these instances.
 
         Args:
-            index: global instance numbers.
+            wanted: global instance numbers, int64 ``(batch,)``, or what `place` returned for them.
             reuse: ``ids`` may be memory of this thread, overwritten by its next read.
         """
-        read = self.reader.read(index, reuse=reuse)
+        read = self.reader.read(wanted, reuse=reuse)
         batch: RawBatch = {"files": read.files}
         if read.label_mask is not None:
             batch["label_mask"] = read.label_mask
         if self.instance_filter_config is not None:
-            batch["instance_mask"] = self.keep(read)
+            known = wanted.keep if isinstance(wanted, Places) else None
+            batch["instance_mask"] = self.keep(read) if known is None else known.copy()
         if self.generate_doc_lengths:
             lengths = self.lengths(read)
-            batch["doc_lens"], batch["doc_counts"] = lengths.lengths, lengths.counts
+            batch["doc_lens"], batch["max_doc_lens"] = lengths.padded(), lengths.longest()
         # Filter and boundaries have seen the ids as stored; now masked spans become pad.
         batch["ids"] = read.mask_spans()
         return batch

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from olmo_loader.document_lengths import pad_lengths
+from olmo_loader.document_lengths import DocumentLengths
 
 
 class PaddingDirection(StrEnum):
@@ -105,7 +105,7 @@ def _unpadded(rows: Sequence[dict[str, Any]], present: set[str]) -> dict[str, An
             batch[field] = torch.tensor([row[field] for row in rows], dtype=dtype)
     if "doc_lens" in present:
         lengths = [np.asarray(row["doc_lens"], np.int32) for row in rows]
-        batch["doc_lens"] = torch.from_numpy(pad_lengths(lengths))
+        batch["doc_lens"] = torch.from_numpy(DocumentLengths(lengths).padded())
         batch["max_doc_lens"] = [int(values.max()) for values in lengths]
     if "metadata" in present:
         batch["metadata"] = [row["metadata"] for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,30 +12,42 @@ from numpy.typing import NDArray
 from olmo_loader.errors import ConfigurationError
 
 
-@dataclass(frozen=True)
 class DocumentLengths:
-    """The lengths of the documents in some instances, one after another."""
+    """The lengths of the documents in some instances.
 
-    lengths: NDArray[np.int32]
-    """int32 ``(all documents,)``."""
-    counts: NDArray[np.int64]
-    """Documents in each instance, at least 1, int64 ``(instances,)``."""
+    Args:
+        rows: int32 ``(documents,)`` of each instance, at least one document in each.
+        longest: the longest document of each instance, if that is known already.
+    """
+
+    def __init__(
+        self, rows: Sequence[NDArray[np.int32]], longest: Sequence[int] | None = None
+    ) -> None:
+        self._rows, self._longest = rows, longest
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """All lengths one after another, int32 ``(all documents,)``."""
+        return np.concatenate(self._rows) if self._rows else np.empty(0, np.int32)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Documents in each instance, int64 ``(instances,)``."""
+        return np.array([len(row) for row in self._rows], np.int64)
 
     def padded(self) -> NDArray[np.int32]:
         """Return int32 ``(instances, most documents)``, padded right with 0."""
-        counts = self.counts.tolist()
+        counts = list(map(len, self._rows))
         table = np.zeros((len(counts), max(counts, default=0)), np.int32)
-        begin = 0
-        for row, count in enumerate(counts):
-            table[row, :count] = self.lengths[begin : begin + count]
-            begin += count
+        for place, (row, count) in enumerate(zip(self._rows, counts, strict=True)):
+            table[place, :count] = row
         return table
 
-    def longest(self) -> list[int]:
-        """Return the longest document of each instance."""
-        firsts = self.counts.cumsum() - self.counts
-        longest: list[int] = np.maximum.reduceat(self.lengths, firsts).tolist()
-        return longest
+    def longest(self) -> NDArray[np.int64]:
+        """Return the longest document of each instance, int64 ``(instances,)``."""
+        if self._longest is not None:
+            return np.array(self._longest, np.int64)
+        return np.array([row.max() for row in self._rows], np.int64)
 
 
 def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> DocumentLengths:
@@ -62,21 +74,14 @@ def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> DocumentLengths:
     np.subtract(flat[1:], flat[:-1], out=lengths[1:], casting="unsafe")
     # The rows' last tokens are ends, so they are found in `flat` itself.
     last = flat.searchsorted(np.arange(ids.shape[1] - 1, ids.size, ids.shape[1]))
-    counts = last + 1
-    counts[1:] -= counts[:-1].copy()
-    return DocumentLengths(lengths, counts)
+    stops = [0, *(last + 1).tolist()]
+    longest = np.maximum.reduceat(lengths, stops[:-1]).tolist()
+    return DocumentLengths([lengths[begin:end] for begin, end in pairwise(stops)], longest)
 
 
 def lengths_from_lists(rows: Sequence[Sequence[int]]) -> DocumentLengths:
     """Take the lengths of each instance's documents."""
-    flat = [length for row in rows for length in row]
-    return DocumentLengths(np.array(flat, np.int32), np.array([len(row) for row in rows], np.int64))
-
-
-def pad_lengths(lengths: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Stack the lengths of a batch: int32 ``(batch, most documents)``, padded right with 0."""
-    counts = np.array([len(values) for values in lengths], np.int64)
-    return DocumentLengths(np.concatenate(lengths), counts).padded()
+    return DocumentLengths([np.array(row, np.int32) for row in rows], [max(row) for row in rows])
 
 
 def cumulative_lengths(doc_lens: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges
+from olmo_loader.document_lengths import DocumentLengths
 from olmo_loader.errors import IntegrityError
 from olmo_loader.shard_files import DOC_RECORD
 
 STARTS_BYTES = 128 * 2**20
-"""Memory that one `DocumentSearch` fills: 8 bytes per document and per instance."""
+"""Memory that one `DocumentSearch` fills: 8 bytes per document and 12 per instance (4 more per
+document in shards of 2^32 tokens and more)."""
 
 _ASKED_OFTEN = 8
 _STRAIGHT_LINES = 4
@@ -54,10 +55,11 @@ class DocumentSearch:
         self._ranges, self._names = ranges, names
         self._num_docs, self._num_tokens = num_docs, num_tokens
         self._length = sequence_length
-        self._tables: dict[int, Starts] = {}
-        # For each loaded table, of each instance: the first start inside it, the first behind it.
-        # Views of Python's, whose items cost less than numpy's.
-        self._places: dict[int, tuple[memoryview, memoryview, memoryview]] = {}
+        self._tables: dict[int, NDArray[Any]] = {}
+        # For each loaded table: where the documents of each instance begin in the list of all
+        # lengths, that list, and the longest of each instance. Python's own views, where single
+        # items are taken: those of numpy cost more.
+        self._cut: dict[int, tuple[memoryview, NDArray[np.int32], memoryview]] = {}
         self._asked: dict[int, int] = {}
         self._left = memory_bytes
         self._lock = threading.Lock()
@@ -81,22 +83,35 @@ class DocumentSearch:
             table = self._load_if_worth_it(file)
             if table is None:
                 return self._search(file, int(bounds[0]), int(bounds[1]))
-        first, last = table.searchsorted(bounds).tolist()
-        return first, table[first:last]
+        first, last = table.searchsorted(bounds.astype(table.dtype)).tolist()
+        return first, table[first:last].astype(np.uint64)
 
-    def lengths(self, file: int, start: int, end: int) -> list[int]:
+    def instance_lengths(self, files: list[int], starts: list[int]) -> DocumentLengths:
+        """Return the lengths of the documents in some instances.
+
+        Args:
+            files: number of the shard of each.
+            starts: first token of each, a multiple of the sequence length.
+        """
+        size, cuts = self._length, self._cut
+        rows, longest = [], []
+        for file, start in zip(files, starts, strict=True):
+            cut = cuts.get(file)
+            if cut is None:
+                row = self.lengths(file, start, start + size)
+                rows.append(row)
+                longest.append(int(row.max()))
+                continue
+            firsts, lengths, most = cut
+            number = start // size
+            rows.append(lengths[firsts[number] : firsts[number + 1]])
+            longest.append(most[number])
+        return DocumentLengths(rows, longest)
+
+    def lengths(self, file: int, start: int, end: int) -> NDArray[np.int32]:
         """Return the lengths of the documents, clipped to tokens ``[start, end)`` of a shard."""
-        place = self._places.get(file)
-        number, rest = divmod(start, self._length)
-        if place is None or rest or end - start != self._length:
-            bounds = np.array((start + 1, end), np.uint64)
-            inside = self.between(file, bounds)[1].tolist()
-        else:
-            firsts, lasts, starts = place
-            inside = starts[firsts[number] : lasts[number]].tolist()
-        found = [after - before for before, after in pairwise([start, *inside])]
-        found.append(end - inside[-1] if inside else end - start)
-        return found
+        inside = self.between(file, np.array((start + 1, end), np.uint64))[1].astype(np.int64)
+        return np.diff(inside, prepend=start, append=end).astype(np.int32)
 
     def records(self, file: int, first: int, last: int) -> NDArray[Any]:
         """Return records ``[first, last)`` of a shard, `DOC_RECORD`."""
@@ -111,20 +126,31 @@ class DocumentSearch:
             asked = self._asked[file] = self._asked.get(file, 0) + 1
             if asked == 1 and self._ranges.is_local:
                 self._check_size(file)
-            size = 8 * (self._num_docs[file] + int(self._num_tokens[file]) // self._length)
+            tokens = int(self._num_tokens[file])
+            size = 8 * self._num_docs[file] + 12 * (tokens // self._length)
             if asked < _ASKED_OFTEN or size > self._left:
                 return None
             self._left -= size
             del self._asked[file]
-        table = np.ascontiguousarray(self.records(file, 0, self._num_docs[file])["start"])
-        self._check(file, table, 0)
-        end = int(self._num_tokens[file]) + 1
-        cuts = np.arange(0, end, self._length, dtype=np.uint64)
-        firsts = table.searchsorted(cuts[:-1] + np.uint64(1)).astype(np.uint32)
-        lasts = table.searchsorted(cuts[1:]).astype(np.uint32)
+        starts = self.records(file, 0, self._num_docs[file])["start"]
+        self._check(file, starts, 0)
+        tokens = int(self._num_tokens[file])
+        table: NDArray[Any] = starts.astype(np.uint32 if tokens < 2**32 else np.uint64)
+        self._cut[file] = self._cut_up(starts, tokens)
         self._tables[file] = table
-        self._places[file] = (firsts.data, lasts.data, table.data)
         return table
+
+    def _cut_up(
+        self, starts: Starts, tokens: int
+    ) -> tuple[memoryview, NDArray[np.int32], memoryview]:
+        """Cut a shard's documents at the ends of its instances, see ``_cut``."""
+        cuts = np.arange(0, tokens + 1, self._length, dtype=np.uint64)
+        inside = starts[: starts.searchsorted(cuts[-1])]
+        bounds = np.union1d(inside, cuts)
+        firsts = bounds.searchsorted(cuts)
+        lengths = np.diff(bounds).astype(np.int32)
+        longest = np.maximum.reduceat(lengths, firsts[:-1]) if len(lengths) else lengths
+        return firsts.astype(np.uint32).data, lengths, longest.data
 
     def _search(self, file: int, after: int, end: int) -> tuple[int, Starts]:
         """Search for the first start >= ``after``, then read on to the first >= ``end``."""

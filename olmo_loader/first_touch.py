@@ -41,9 +41,13 @@ class FirstTouch:
         self._checked: dict[int, bytearray] = {}
         self._tables: dict[int, NDArray[np.uint32]] = {}
         self._lock = threading.Lock()
+        self._left = int((-(-sizes // CRC_BLOCK_BYTES)).sum())
+        """Blocks that nobody has read yet."""
 
     def knows(self, files: list[int], offsets: list[int], size: int) -> bool:
         """Return whether every block of these reads of ``size`` bytes was checked."""
+        if self._left == 0:
+            return True
         checked = self._checked
         for file, offset in zip(files, offsets, strict=True):
             bits = checked.get(file)
@@ -144,7 +148,9 @@ class FirstTouch:
                 blocks = -(-int(self._sizes[file]) // CRC_BLOCK_BYTES)
                 checked = self._checked[file] = bytearray(-(-blocks // 8))
             for block in range(first, last):
-                checked[block >> 3] |= 1 << (block & 7)
+                bit = 1 << (block & 7)
+                self._left -= not checked[block >> 3] & bit
+                checked[block >> 3] |= bit
 
     def _table(self, file: int) -> NDArray[np.uint32]:
         table = self._tables.get(file)

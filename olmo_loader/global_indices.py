@@ -22,6 +22,9 @@ PERMUTATION = "numpy.PCG64.shuffle/v1"
 
 ORDER_FILE = "global_indices.npy"
 
+_FILLED_AT_ONCE = 1 << 20
+"""Numbers; filling piece by piece keeps the peak at one order."""
+
 Order = np.ndarray[Any, np.dtype[np.uint32]] | np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -48,7 +51,9 @@ def build_order(
     """
     total = num_instances if total_size is None else total_size
     order: Order = np.empty(max(num_instances, total), order_dtype(num_instances))
-    order[:num_instances] = np.arange(num_instances, dtype=order.dtype)
+    for begin in range(0, num_instances, _FILLED_AT_ONCE):
+        end = min(begin + _FILLED_AT_ONCE, num_instances)
+        order[begin:end] = np.arange(begin, end, dtype=order.dtype)
     if shuffle:
         generator = np.random.Generator(np.random.PCG64(seed=seed + epoch))
         generator.shuffle(order[:num_instances])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges, FilePool
-from olmo_loader.document_lengths import DocumentLengths, lengths_from_lists
+from olmo_loader.document_lengths import DocumentLengths
 from olmo_loader.document_search import DocumentSearch
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.first_touch import FirstTouch, Read
@@ -49,6 +49,35 @@ class InstanceFiles:
     """True when dtype and sizes come from a plan or headers; then no guess is needed."""
     checksums: bool = False
     """True when a ``.crc`` beside each file is to be held against every block first touched."""
+
+
+@dataclass(slots=True)
+class Places:
+    """Where some instances stand. Looked up for many batches at once, then taken apart."""
+
+    index: NDArray[np.int64]
+    """Global instance numbers ``(instances,)``."""
+    files: NDArray[np.int64]
+    """File number of each."""
+    starts: NDArray[np.int64]
+    """First token of each inside its file."""
+    numbers: list[int]
+    """``files`` once more: items of a list cost less than an array's."""
+    tokens: list[int]
+    """``starts`` once more."""
+    keep: NDArray[np.bool_] | None = None
+    """Verdicts of the instance filter, where they are known without reading."""
+
+    def part(self, begin: int, end: int) -> Places:
+        """Return those of instances ``[begin, end)``."""
+        return Places(
+            self.index[begin:end],
+            self.files[begin:end],
+            self.starts[begin:end],
+            self.numbers[begin:end],
+            self.tokens[begin:end],
+            None if self.keep is None else self.keep[begin:end],
+        )
 
 
 @dataclass(slots=True)
@@ -172,11 +201,21 @@ class InstanceReader:
             raise IndexError(f"{wrong} is out of bounds for dataset of size {self._size}")
         return files, (index - self.first_instances[files]) * self.files.sequence_length
 
-    def read(self, index: NDArray[np.int64], *, reuse: bool = False) -> Instances:
+    def place(self, index: NDArray[np.int64]) -> Places:
+        """Look up where instances stand; nothing is read.
+
+        Raises:
+            IndexError: see `locate`.
+        """
+        files, starts = self.locate(index)
+        return Places(index, files, starts, files.tolist(), starts.tolist())
+
+    def read(self, wanted: NDArray[np.int64] | Places, *, reuse: bool = False) -> Instances:
         """Read instances.
 
         Args:
-            index: global instance numbers, int64 ``(instances,)``, in any order, repeats allowed.
+            wanted: global instance numbers, int64 ``(instances,)``, in any order, repeats allowed;
+                or what `place` returned for them.
             reuse: ``raw`` is memory of this thread, overwritten by its next read.
 
         Raises:
@@ -184,8 +223,8 @@ class InstanceReader:
             ShortReadError: a file is shorter than when it was opened.
             IntegrityError: a file is not raw ids of the dtype.
         """
-        files, starts = self.locate(index)
-        numbers, places = files.tolist(), starts.tolist()
+        at = wanted if isinstance(wanted, Places) else self.place(wanted)
+        numbers, places = at.numbers, at.tokens
         raw = self._read_ids(numbers, places, self._rows_of(len(numbers), reuse=reuse))
         mask = self._read_masks(numbers, places) if self.masks_labels else None
         spans: list[tuple[int, int, int]] = []
@@ -193,15 +232,19 @@ class InstanceReader:
             spans = self._spans_inside(numbers, places)
             for row, begin, end in spans:
                 mask[row, begin:end] = False
-        return Instances(index, raw, files, starts, mask, spans, self.files.pad_token_id)
+        return Instances(at.index, raw, at.files, at.starts, mask, spans, self.files.pad_token_id)
 
     def _rows_of(self, count: int, *, reuse: bool) -> _Rows:
         if not reuse:
             return _Rows(count, self.files.sequence_length, self.files.dtype)
-        rows: _Rows | None = getattr(self._mine, "rows", None)
+        return self._own_rows("ids", count, self.files.dtype)
+
+    def _own_rows(self, name: str, count: int, dtype: np.dtype[Any]) -> _Rows:
+        """Return memory of this thread, the same until another number of rows is asked for."""
+        rows: _Rows | None = getattr(self._mine, name, None)
         if rows is None or len(rows.views) != count:
-            rows = _Rows(count, self.files.sequence_length, self.files.dtype)
-            self._mine.rows = rows
+            rows = _Rows(count, self.files.sequence_length, dtype)
+            setattr(self._mine, name, rows)
         return rows
 
     def _read_ids(self, files: list[int], starts: list[int], rows: _Rows) -> NDArray[Any]:
@@ -212,12 +255,8 @@ class InstanceReader:
         if self._touch is not None and not self._touch.knows(files, offsets, rows.size):
             self.fill(list(zip(files, offsets, rows.views, strict=True)))
         else:
-            self.ranges.read_many(
-                [
-                    (names[file], offset, view)
-                    for file, offset, view in zip(files, offsets, rows.views, strict=True)
-                ]
-            )
+            paths = map(names.__getitem__, files)
+            self.ranges.read_many(list(zip(paths, offsets, rows.views, strict=True)))
         return rows.table
 
     def fill(self, reads: list[Read]) -> None:
@@ -253,8 +292,8 @@ class InstanceReader:
         names = self._mask_names
         if names is None:
             return np.ones((len(files), self.files.sequence_length), bool)
-        rows = _Rows(len(files), self.files.sequence_length, np.dtype(np.uint8))
-        mask, reads = rows.table, []
+        rows = self._own_rows("masks", len(files), np.dtype(np.uint8))
+        reads = []
         for file, start, view in zip(files, starts, rows.views, strict=True):
             name = names[file]
             if name is None:
@@ -262,9 +301,8 @@ class InstanceReader:
             else:
                 reads.append((name, start, view))
         self.ranges.read_many(reads)
-        if mask.max(initial=0) > 1:
-            np.minimum(mask, 1, out=mask)
-        return mask.view(bool)
+        mask: NDArray[np.bool_] = rows.table != 0
+        return mask
 
     def _spans_inside(self, files: list[int], starts: list[int]) -> list[tuple[int, int, int]]:
         length, all_spans = self.files.sequence_length, self.files.masked_spans or {}
@@ -281,9 +319,9 @@ class InstanceReader:
 
     def stored_lengths(self, instances: Instances) -> DocumentLengths:
         """Return the instances' document lengths from the shards' document records."""
-        lengths, size = self._documents().lengths, self.files.sequence_length
-        places = zip(instances.files.tolist(), instances.starts.tolist(), strict=True)
-        return lengths_from_lists([lengths(file, start, start + size) for file, start in places])
+        return self._documents().instance_lengths(
+            instances.files.tolist(), instances.starts.tolist()
+        )
 
     def documents_at(self, file: int, start: int) -> tuple[int, NDArray[np.int64]]:
         """Return the documents of the instance at token ``start`` of a file.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+_WEIGHED_EVERY = 16
+"""Batches of a run are nearly alike, and counting the bytes of one takes a while."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +24,7 @@ class LoaderReport:
     queue_fill: float
     """Mean share of the batches ahead that were ready when one was asked for, 0 to 1."""
     bytes_per_batch: int
-    """Of the last batch's tensors; times the batches ahead that is what reading ahead may hold."""
+    """Of a recent batch's tensors; times the batches ahead that is what reading ahead may hold."""
     tokens_per_source: dict[str, int] = field(default_factory=dict)
     """Since the run's start, by all ranks."""
 
@@ -53,13 +58,14 @@ class Meter:
     fill: float = 0.0
     bytes_per_batch: int = 0
 
-    def take(self, wait_s: float, fill: float, tokens: int, num_bytes: int) -> None:
+    def take(self, wait_s: float, fill: float, batch: Mapping[str, Any]) -> None:
         """Count a batch that was handed out after ``wait_s`` seconds."""
+        if self.batches % _WEIGHED_EVERY == 0:
+            self.bytes_per_batch = sum(getattr(value, "nbytes", 0) for value in batch.values())
         self.batches += 1
         self.wait_s += wait_s
         self.fill += fill
-        self.tokens += tokens
-        self.bytes_per_batch = num_bytes
+        self.tokens += batch["input_ids"].numel()
 
     def report(self, tokens_per_source: dict[str, int]) -> LoaderReport:
         """Return the sums so far."""

@@ -25,11 +25,10 @@ from torch.utils.data import Dataset
 
 from olmo_loader.batch_reader import BatchReader, RawBatch
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.document_lengths import DocumentLengths
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_filter import InstanceFilterConfig
-from olmo_loader.instance_reader import InstanceFiles, InstanceReader, widen
+from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Places, widen
 from olmo_loader.locations import file_name, open_ranges
 from olmo_loader.overriding import override
 from olmo_loader.records import canonical_json, sha256_hex
@@ -225,13 +224,15 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         """True when every batch is put through the filter, instead of looking up its verdicts."""
         return self.instance_filter_config is not None and not self.batches.has_verdicts
 
-    def read_batch(self, index: NDArray[np.int64]) -> dict[str, Any]:
+    def read_batch(self, wanted: NDArray[np.int64] | Places) -> dict[str, Any]:
         """Return the batch of these instances: what `DataCollator` makes of the items, in one go.
 
         Args:
-            index: global instance numbers, int64 ``(batch,)``.
+            wanted: global instance numbers, int64 ``(batch,)``, or what `BatchReader.place`
+                returned for them.
         """
-        return self.finish_batch(index, self.batches.read(index, reuse=True))
+        index = wanted.index if isinstance(wanted, Places) else wanted
+        return self.finish_batch(index, self.batches.read(wanted, reuse=True))
 
     def finish_batch(self, index: NDArray[np.int64], raw: RawBatch) -> dict[str, Any]:
         """Return the batch that ``raw`` becomes: ids widened, arrays as tensors, OLMo's keys.
@@ -246,13 +247,12 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             batch["attention_mask"] = torch.from_numpy(ids != self.pad_token_id).float()
         if "label_mask" in raw:
             batch["label_mask"] = torch.from_numpy(raw["label_mask"])
-        batch["index"] = torch.from_numpy(np.ascontiguousarray(index, np.int64))
+        batch["index"] = torch.from_numpy(np.array(index, np.int64))
         if "instance_mask" in raw:
             batch["instance_mask"] = torch.from_numpy(raw["instance_mask"])
         if "doc_lens" in raw:
-            lengths = DocumentLengths(raw["doc_lens"], raw["doc_counts"])
-            batch["doc_lens"] = torch.from_numpy(lengths.padded())
-            batch["max_doc_lens"] = lengths.longest()
+            batch["doc_lens"] = torch.from_numpy(raw["doc_lens"])
+            batch["max_doc_lens"] = raw["max_doc_lens"].tolist()
         if self._include_instance_metadata:
             batch["metadata"] = [deepcopy(self._metadata[file]) for file in raw["files"].tolist()]
         return batch

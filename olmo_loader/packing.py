@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges
-from olmo_loader.document_lengths import DocumentLengths
+from olmo_loader.document_lengths import DocumentLengths, lengths_from_lists
 from olmo_loader.errors import ConfigurationError
-from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Instances
+from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Instances, Places
 from olmo_loader.instance_tables import SPAN, SPANS, InstanceNumbers, InstanceTable, SpanFiles
 from olmo_loader.overriding import override
 
@@ -102,12 +102,24 @@ class TableReader(InstanceReader):
         return first["shard"].astype(np.int64), first["start"].astype(np.int64)
 
     @override
-    def read(self, index: NDArray[np.int64], *, reuse: bool = False) -> Instances:  # noqa: ARG002
+    def place(self, index: NDArray[np.int64]) -> Places:
+        """Return the numbers alone: what stands in an instance is looked up when it is read."""
+        none = np.empty(0, np.int64)
+        return Places(index, none, none, [], [])
+
+    @override
+    def read(
+        self,
+        wanted: NDArray[np.int64] | Places,
+        *,
+        reuse: bool = False,  # noqa: ARG002
+    ) -> Instances:
         """Read instances of one sequence length; see `InstanceReader.read`.
 
         Raises:
             ConfigurationError: the instances have several sequence lengths.
         """
+        index = wanted.index if isinstance(wanted, Places) else wanted
         length = self.numbers.length_of(index)
         spans, counts = self.pieces(index)
         rows, places, ends = _layout(spans, counts)
@@ -196,17 +208,15 @@ class TableReader(InstanceReader):
         """Return document lengths: every join of spans ends a document, padding is one too."""
         length = self.numbers.length_of(instances.index)
         spans, counts = self.pieces(instances.index)
-        lengths: list[int] = []
-        per_row: list[int] = []
+        rows: list[list[int]] = []
         at = 0
         for count in counts.tolist():
             row = self._row_lengths(spans[at : at + count])
             at += count
             if (free := length - sum(row)) > 0:
                 row.append(free)
-            lengths += row
-            per_row.append(len(row))
-        return DocumentLengths(np.array(lengths, np.int32), np.array(per_row, np.int64))
+            rows.append(row)
+        return lengths_from_lists(rows)
 
     def _row_lengths(self, spans: NDArray[Any]) -> list[int]:
         row: list[int] = []
@@ -221,11 +231,24 @@ class TableReader(InstanceReader):
         return first - 1, np.concatenate(([start], inside, [end])).astype(np.int64)
 
     def tokens_by(
-        self, group_of_file: NDArray[np.int64], index: NDArray[np.int64], num_groups: int
+        self,
+        group_of_file: NDArray[np.int64],
+        index: NDArray[np.int64],
+        num_groups: int,
+        first_group: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
-        """Return the real tokens of some instances by group of their files, int64 ``(groups,)``."""
-        spans, _ = self.pieces(index)
+        """Return the real tokens of some instances by group, int64 ``(groups,)``.
+
+        Args:
+            group_of_file: int64 ``(files,)``.
+            index: instances.
+            num_groups: of them.
+            first_group: added to the group of each instance's files, int64 ``(instances,)``.
+        """
+        spans, pieces = self.pieces(index)
         groups = group_of_file[spans["shard"]]
+        if first_group is not None:
+            groups = groups + np.repeat(first_group, pieces)
         counts = np.bincount(groups, weights=spans["length"], minlength=num_groups)
         return counts.astype(np.int64)
 

@@ -16,7 +16,7 @@ from olmo_loader.errors import BatchShapeError, ConfigurationError, StateError
 from olmo_loader.iterable_dataset import IterableDataset
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.slicing import count_batches
-from olmo_loader.state import LoaderState
+from olmo_loader.state import LoaderState, Progress
 from olmo_loader.train_loader import Batch
 
 
@@ -126,5 +126,5 @@ class ResumableDataLoader:
                 yield batch
                 continue
             handed = Batch(batch)
-            handed.position = self._state
+            handed.progress = Progress.of(self._state)
             yield handed

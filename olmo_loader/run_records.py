@@ -68,6 +68,11 @@ class RunRecorder:
             folder = audit_folder(self._records.work_dir, self._records.run)
             self._audit = AuditWriter(folder, self._rank, body)
 
+    @property
+    def records_batches(self) -> bool:
+        """True when `batch` has anything to write."""
+        return self._audit is not None or self._records.save_state_every is not None
+
     def batch(self, state: LoaderState, instances: Sequence[int]) -> None:
         """Note a batch that is being handed out; ``state`` is the one after it."""
         if self._audit is not None:

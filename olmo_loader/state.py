@@ -7,8 +7,11 @@ instances) in one object, over all ranks, so it does not depend on ranks, thread
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from olmo_loader.errors import StateError
 
@@ -94,6 +97,54 @@ class LoaderState:
             hint = f"; {sequence_length_hint(other.sequence_length)}"
         raise StateError(
             f"the state belongs to other data: {'; '.join([*different, *details])}{hint}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A state that moves on batch by batch, and is spelt out only when somebody asks for it.
+
+    Each batch keeps the one after it, so an instance never changes.
+    """
+
+    start: LoaderState
+    """Where the run of batches began."""
+    sources: tuple[str, ...]
+    """Names of the sources that are counted."""
+    counts: NDArray[np.int64]
+    """Tokens by source since the run's start, int64 ``(sources,)``."""
+    instances: int
+    """As in `LoaderState`, and the next two."""
+    last_begin: int
+    steps: int
+
+    @classmethod
+    def of(cls, start: LoaderState, sources: tuple[str, ...] = ()) -> Progress:
+        """Begin at a state."""
+        counts = [start.tokens_per_source.get(name, 0) for name in sources]
+        place = (start.instances, start.last_begin, start.steps)
+        return cls(start, sources, np.array(counts, np.int64), *place)
+
+    def after(self, end: int, counts: NDArray[np.int64]) -> Progress:
+        """Return the progress after one more batch.
+
+        Args:
+            end: position of the order after it.
+            counts: its tokens by source, int64 ``(sources,)``.
+        """
+        summed = self.counts + counts
+        return Progress(self.start, self.sources, summed, end, self.instances, self.steps + 1)
+
+    @property
+    def state(self) -> LoaderState:
+        """All of it."""
+        counts = dict(zip(self.sources, self.counts.tolist(), strict=True))
+        return replace(
+            self.start,
+            instances=self.instances,
+            last_begin=self.last_begin,
+            steps=self.steps,
+            tokens_per_source=self.start.tokens_per_source | counts,
         )
 
 

@@ -10,23 +10,18 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from olmo_loader.batch_ahead import Ahead, Loaded, ReadAhead, read_ahead
 from olmo_loader.batch_cuts import BatchCuts
+from olmo_loader.batch_places import BatchPlaces, PlacedBatch
 from olmo_loader.errors import ConfigurationError, PlanExhausted, StateError
 from olmo_loader.global_indices import Order, padded_size
 from olmo_loader.loader_report import LoaderReport, Meter
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.run_folder import explain_changed_files
 from olmo_loader.run_records import Records, RunRecorder
-from olmo_loader.slicing import rank_slice
-from olmo_loader.state import LoaderState
+from olmo_loader.state import LoaderState, Progress
 from olmo_loader.training_data import TrainingData
 
 _log = logging.getLogger(__name__)
@@ -35,12 +30,12 @@ _log = logging.getLogger(__name__)
 class Batch(dict[str, Any]):
     """One batch: OLMo's fields as keys, see `olmo_loader.collator.DataCollator`."""
 
-    position: LoaderState
+    progress: Progress
 
     @property
     def state(self) -> dict[str, Any]:
         """The loader's state after this batch, JSON values only. Save it with the model."""
-        return self.position.to_json()
+        return self.progress.state.to_json()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,7 +72,7 @@ class TrainLoader:
         self._meter = Meter()
         self._order: tuple[int, Order] | None = None
         self._data = open_data(plan)
-        self._state = self._fresh_state(self._data, epoch)
+        self._progress = Progress.of(self._fresh_state(self._data, epoch), self._data.sources)
         if self._data.is_one_pass and epoch:
             raise ConfigurationError(f"plan {self._state.plan} is one pass: no epoch {epoch}")
         if len(self) == 0:
@@ -107,6 +102,15 @@ class TrainLoader:
             num_instances=positions,
             tokens_per_source=dict.fromkeys(data.sources, 0),
         )
+
+    @property
+    def _state(self) -> LoaderState:
+        """Where the last batch handed out ends."""
+        return self._progress.state
+
+    @_state.setter
+    def _state(self, state: LoaderState) -> None:
+        self._progress = Progress.of(state, self._data.sources)
 
     @property
     def dataset(self) -> MemMapDataset:
@@ -224,12 +228,11 @@ class TrainLoader:
         self._recorder.begin(start, self._data.list_files(), drop_last=self._shape.drop_last)
         prefetcher = self._read_ahead(order, start)
         asked, fill = time.perf_counter(), self._fill(prefetcher)
-        for fields, (counts, end) in prefetcher:
+        for fields, placed in prefetcher:
             batch = Batch(fields)
-            self._hand_out(batch, counts, end)
+            self._hand_out(batch, placed)
             given = time.perf_counter()
-            tokens = batch["input_ids"].numel()
-            self._meter.take(given - asked, fill, tokens, count_bytes(batch))
+            self._meter.take(given - asked, fill, batch)
             yield batch
             asked, fill = time.perf_counter(), self._fill(prefetcher)
             self._meter.step_s += asked - given
@@ -237,7 +240,13 @@ class TrainLoader:
     def _read_ahead(self, order: Order, start: LoaderState) -> ReadAhead[Loaded]:
         return read_ahead(
             self._data.dataset,
-            partial(self._place, self._data, order, start),
+            BatchPlaces(
+                self._data,
+                order,
+                self._cuts(self._data, start.total_size, start.instances),
+                world_size=self._shape.world_size,
+                rank=self._shape.rank,
+            ),
             self._batches_left(),
             self._ahead,
         )
@@ -260,39 +269,11 @@ class TrainLoader:
             self._order = (epoch, self._data.order(epoch, self._work_dir))
         return self._order[1]
 
-    def _place(
-        self, data: TrainingData, order: Order, start: LoaderState, number: int
-    ) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], int]]:
-        """Return the instances of batch ``number`` from ``start``; tokens per source, end."""
-        shape = self._shape
-        cuts = self._cuts(data, start.total_size, start.instances)
-        begin, end = cuts.bounds(number)
-        index = cuts.positions(order, begin, end, shape.world_size)
-        counts = data.count_tokens(index[: end - begin])
-        return rank_slice(index, shape.rank, shape.world_size), (counts, end)
-
-    def _hand_out(self, batch: Batch, counts: NDArray[np.int64], end: int) -> None:
-        state = self._state
-        tokens = {
-            name: state.tokens_per_source[name] + int(count)
-            for name, count in zip(self._data.sources, counts, strict=True)
-        }
-        self._state = dataclasses.replace(
-            state,
-            instances=end,
-            last_begin=state.instances,
-            steps=state.steps + 1,
-            tokens_per_source=state.tokens_per_source | tokens,
-        )
-        batch.position = self._state
-        self._recorder.batch(self._state, batch["index"].tolist())
+    def _hand_out(self, batch: Batch, placed: PlacedBatch) -> None:
+        self._progress = batch.progress = self._progress.after(placed.end, placed.tokens)
+        if self._recorder.records_batches:
+            self._recorder.batch(self._state, placed.places.index.tolist())
 
     def close(self) -> None:
         """Bring the audit log to the disk. Reading on afterwards begins another attempt."""
         self._recorder.end()
-
-
-def count_bytes(batch: Mapping[str, Any]) -> int:
-    """Return the bytes of a batch's tensors."""
-    tensors = (value for value in batch.values() if isinstance(value, torch.Tensor))
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

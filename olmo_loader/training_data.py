@@ -93,15 +93,25 @@ class TrainingData:
         """Positions at which another sequence length begins: no batch goes across them."""
         return () if self.plan is None else self.plan.length_changes
 
-    def count_tokens(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the tokens of these instances by source, without padding: int64 ``(sources,)``."""
+    def count_tokens(
+        self, index: NDArray[np.int64], batch_of: NDArray[np.int64], num_batches: int
+    ) -> NDArray[np.int64]:
+        """Return tokens by batch and source, without padding: int64 ``(batches, sources)``.
+
+        Args:
+            index: instances of all the batches.
+            batch_of: number of each one's batch, from 0.
+            num_batches: of them.
+        """
         reader, count = self.dataset.reader, len(self.sources)
+        first, groups = batch_of * count, num_batches * count
         if isinstance(reader, TableReader):
-            return reader.tokens_by(self.source_of_file, index, count)
-        if count == 1:
-            return np.array([len(index) * self.dataset.chunk_size])
-        files = reader.first_instances.searchsorted(index, side="right") - 1
-        return np.bincount(self.source_of_file[files], minlength=count) * self.dataset.chunk_size
+            found = reader.tokens_by(self.source_of_file, index, groups, first)
+        else:
+            files = reader.first_instances.searchsorted(index, side="right") - 1
+            found = np.bincount(self.source_of_file[files] + first, minlength=groups)
+            found *= self.dataset.chunk_size
+        return found.reshape(num_batches, count)
 
 
 def open_plan(

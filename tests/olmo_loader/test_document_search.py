@@ -109,7 +109,7 @@ def test_the_budget_is_kept_and_nothing_is_loaded_twice(tmp_path: Path):
     names = [str(write_docs(tmp_path / f"{n}", np.arange(1000))) for n in range(4)]
     pool = CountedPool()
     search = DocumentSearch(
-        pool, names, [1000] * 4, np.array([1000] * 4), 1000, memory_bytes=2 * 8 * 1001
+        pool, names, [1000] * 4, np.array([1000] * 4), 1000, memory_bytes=2 * (8 * 1000 + 12)
     )
     for turn in range(50):
         for file in range(4):
@@ -127,11 +127,16 @@ def test_lengths_of_instances(tmp_path_factory, seed: int, longest: int, loaded:
     search, _ = make(path, starts, total, memory_bytes=1 << 20 if loaded else 0)
     for _ in range(9):
         ask(search, 0, 1)
-    assert (0 in search._places) == loaded
+    assert (0 in search._cut) == loaded
     begins = [(start, start + 16) for start in range(0, total - 15, 16)]
     for start, end in [*begins, (3, total), (total - 1, total)]:
         inside = expected(starts, start, end)[1]
-        assert search.lengths(0, start, end) == np.diff([start, *inside, end]).tolist()
+        found = np.diff([start, *inside, end])
+        assert search.lengths(0, start, end).tolist() == found.tolist()
+        if (start, end) in begins:
+            of_instance = search.instance_lengths([0, 0], [start, start])
+            assert of_instance.padded().tolist() == [found.tolist()] * 2
+            assert of_instance.longest().tolist() == [found.max()] * 2
 
 
 def test_records_by_number(tmp_path: Path):
