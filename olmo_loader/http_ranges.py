@@ -14,7 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from olmo_loader.errors import (
@@ -35,6 +35,16 @@ _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "olmo-loader"}
 _BROKEN = (http.client.HTTPException, OSError)
 
 
+class Guard(Protocol):
+    """Decides what may be asked; both methods raise to refuse."""
+
+    def check_url(self, url: str) -> None:
+        """Look at an address before it is asked, redirects included."""
+
+    def check_peer(self, url: str, address: str) -> None:
+        """Look at the IP address that a host's name led to, before anything is sent there."""
+
+
 class _Connections(dict[tuple[str, str], http.client.HTTPConnection]):
     """The connections of one thread; they close when it ends."""
 
@@ -48,10 +58,12 @@ class HttpRanges:
 
     Args:
         policy: of attempts and times.
+        guard: asked about every address; None lets all pass, for data sets that the caller names.
     """
 
-    def __init__(self, policy: RetryPolicy | None = None) -> None:
+    def __init__(self, policy: RetryPolicy | None = None, guard: Guard | None = None) -> None:
         self.policy = RetryPolicy() if policy is None else policy
+        self._guard = guard
         self._mine = threading.local()
 
     def size(self, name: str) -> int:
@@ -61,23 +73,53 @@ class HttpRanges:
             MissingFileError: the server says there is no such file.
             ReadError: no size in the answer, or no sound answer.
         """
+        return int(self.headers(name)["Content-Length"])
 
-        def attempt(deadline: float) -> int:
-            answer = self._send("HEAD", name, {}, deadline)
+    def headers(self, name: str) -> http.client.HTTPMessage:
+        """Return the headers of one HEAD; ``Content-Length`` is a number.
+
+        Raises:
+            MissingFileError, ReadError: as `size`.
+        """
+
+        def attempt(deadline: float) -> http.client.HTTPMessage:
+            answer, _ = self._send("HEAD", name, {}, deadline)
             _check_status(answer, name, expected=200)
             length = answer.getheader("Content-Length")
             answer.read()
             if length is None or not length.isdecimal():
                 raise ReadError(f"{name}: the server names no Content-Length, it is {length}")
-            return int(length)
+            return answer.headers
 
         return self.policy.call(f"{name}: its size", attempt)
+
+    def read_page(self, name: str, most_bytes: int) -> tuple[str, bytes]:
+        """Return the address a page was found at in the end, and its body of any stated length.
+
+        Raises:
+            MissingFileError, ReadError: as `size`, or the body is longer than ``most_bytes``.
+        """
+
+        def attempt(deadline: float) -> tuple[str, bytes]:
+            answer, address = self._send("GET", name, {}, deadline)
+            _check_status(answer, name, expected=200)
+            try:
+                data = answer.read(most_bytes + 1)
+            except _BROKEN as error:
+                self._drop(address)
+                raise TransientError(f"the connection broke: {error!r}") from error
+            if len(data) > most_bytes:
+                self._drop(address)
+                raise ReadError(f"{name}: a page of more than {most_bytes:,d} bytes")
+            return address, data
+
+        return self.policy.call(name, attempt)
 
     def read_file(self, name: str) -> bytes:
         """Return a whole file, exactly as long as its ``Content-Length``."""
 
         def attempt(deadline: float) -> bytes:
-            answer = self._send("GET", name, {}, deadline)
+            answer, _ = self._send("GET", name, {}, deadline)
             _check_status(answer, name, expected=200)
             if answer.length is None:
                 self._drop(name)
@@ -100,7 +142,7 @@ class HttpRanges:
         end = offset + len(buffer)
 
         def attempt(deadline: float) -> int | None:
-            answer = self._send("GET", name, {"Range": f"bytes={offset}-{end - 1}"}, deadline)
+            answer, _ = self._send("GET", name, {"Range": f"bytes={offset}-{end - 1}"}, deadline)
             try:
                 size = _check_range(answer, name, offset, end)
             except BaseException:
@@ -113,11 +155,14 @@ class HttpRanges:
 
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], deadline: float
-    ) -> http.client.HTTPResponse:
+    ) -> tuple[http.client.HTTPResponse, str]:
+        """Return the answer and the address it came from, after redirects."""
         for _ in range(_MOST_REDIRECTS):
+            if self._guard is not None:
+                self._guard.check_url(url)
             answer = self._send_once(method, url, headers, deadline)
             if answer.status not in _REDIRECTS:
-                return answer
+                return answer, url
             answer.read()
             target = urljoin(url, answer.getheader("Location", ""))
             if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
@@ -131,6 +176,9 @@ class HttpRanges:
         for fresh in (False, True):
             connection, used = self._connection(url, deadline, fresh=fresh)
             try:
+                if connection.sock is None:
+                    connection.connect()
+                    self._check_peer(url, connection)
                 connection.request(method, _target(url), headers={**_HEADERS, **headers})
                 return connection.getresponse()
             except _BROKEN as error:
@@ -169,6 +217,16 @@ class HttpRanges:
         connection = kept[place] = _connect(url, timeout)
         return connection, False
 
+    def _check_peer(self, url: str, connection: http.client.HTTPConnection) -> None:
+        """Ask the guard about the address that was connected to: a name may lead anywhere."""
+        if self._guard is None:
+            return
+        try:
+            self._guard.check_peer(url, connection.sock.getpeername()[0])
+        except BaseException:
+            self._drop(url)
+            raise
+
     def _kept(self) -> _Connections:
         """Return this thread's connections; a forked child leaves its parent's alone."""
         kept: tuple[int, _Connections] | None = getattr(self._mine, "kept", None)
@@ -184,7 +242,7 @@ class HttpRanges:
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
-        return HttpRanges, (self.policy,)
+        return HttpRanges, (self.policy, self._guard)
 
 
 def _fill(answer: http.client.HTTPResponse, buffer: memoryview, deadline: float) -> None:

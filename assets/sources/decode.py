@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from assets.manifest import PartEntry
-from assets.root import Root, file_sha256
+from assets.root import Root
 from assets.sources.document_parts import Part, TaskWriter
 from assets.sources.formats.read import read_records
 from assets.sources.formats.record import Lost, Record
 from assets.sources.landing_log import FileVersion
+from assets.sources.stored_files import ChangedFileError, open_stored, stored_sha256
 from assets.sources.tasks import STAGE, DecodeTask
 
 
@@ -103,9 +104,12 @@ def _records(
     if isinstance(opened, Lost):
         yield opened
         return
-    yield from read_records(
-        lambda: opened, source=payload.source, landed_path=version.path, scratch=scratch
-    )
+    try:
+        yield from read_records(
+            lambda: opened, source=payload.source, landed_path=version.path, scratch=scratch
+        )
+    except ChangedFileError as error:
+        raise _FileChanged from error
     if opened.hexdigest() != version.sha256:
         raise _FileChanged
 
@@ -117,7 +121,7 @@ def _find_changed(files: Iterable[FileVersion], lost: dict[str, Lost]) -> dict[s
         if version.path in found:
             continue
         try:
-            sha256 = file_sha256(Path(version.location))
+            sha256 = stored_sha256(version.location, version.size)
         except OSError as error:
             found[version.path] = _not_opened(version, error)
             continue
@@ -132,7 +136,7 @@ def _find_changed(files: Iterable[FileVersion], lost: dict[str, Lost]) -> dict[s
 
 def _open(version: FileVersion) -> HashingFile | Lost:
     try:
-        return HashingFile(Path(version.location).open("rb"))
+        return HashingFile(open_stored(version.location, version.size))
     except OSError as error:
         return _not_opened(version, error)
 
@@ -142,6 +146,9 @@ def _not_opened(version: FileVersion, error: OSError) -> Lost:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         reason = f"{version.location} is no longer there"
         return Lost(rule="missing_file", position=None, reason=reason)
+    if isinstance(error, ChangedFileError):
+        reason = f"{error}; the next landing takes the new content"
+        return Lost(rule="changed_since_landing", position=None, reason=reason)
     if isinstance(error, PermissionError | IsADirectoryError):
         reason = f"{version.location}: {error.strerror}"
         return Lost(rule="unreadable_file", position=None, reason=reason)

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from assets.sources.stored_files import ChangedFileError, stored_sha256
+
 CACHE_VARIABLE = "OLMO_DATA_CACHE"
 SETTLED_SECONDS = 2.0
 
@@ -61,23 +63,52 @@ class HashCache:
         path = Path(location)
         before = path.stat()
         stamp = _stamp(before)
-        with self._lock:
-            row = self._connection.execute(
-                "SELECT sha256 FROM hashes WHERE path = ? AND stamp = ?", (location, stamp)
-            ).fetchone()
-        if row is not None:
-            return before.st_size, row[0]
+        known = self._known(location, stamp)
+        if known is not None:
+            return before.st_size, known
         started = time.time()
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         if _stamp(path.stat()) != stamp:
             return before.st_size, None
         if started - before.st_mtime > SETTLED_SECONDS:
-            with self._lock:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO hashes VALUES (?, ?, ?)", (location, stamp, sha256)
-                )
+            self._remember(location, stamp, sha256)
         return before.st_size, sha256
+
+    def remote_sha256(self, url: str, size: int, stamp: str | None) -> str | None:
+        """Return the hex SHA-256 of a remote file; None if it changed while being read.
+
+        Args:
+            url: Where it is.
+            size: Its bytes as listed.
+            stamp: What changes with its content; without one nothing is remembered.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        known = None if stamp is None else self._known(url, stamp)
+        if known is not None:
+            return known
+        try:
+            sha256 = stored_sha256(url, size)
+        except ChangedFileError:
+            return None
+        if stamp is not None:
+            self._remember(url, stamp, sha256)
+        return sha256
+
+    def _known(self, location: str, stamp: str) -> str | None:
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT sha256 FROM hashes WHERE path = ? AND stamp = ?", (location, stamp)
+            ).fetchone()
+        return None if row is None else row[0]
+
+    def _remember(self, location: str, stamp: str, sha256: str) -> None:
+        with self._lock:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO hashes VALUES (?, ?, ?)", (location, stamp, sha256)
+            )
 
 
 def _stamp(status: os.stat_result) -> str:

@@ -19,6 +19,7 @@ from assets.errors import LandingError
 from assets.root import Root
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
+from assets.sources.allowed_hosts import is_url
 from assets.sources.hash_cache import HashCache
 from assets.sources.landing_log import (
     FileVersion,
@@ -69,12 +70,19 @@ def land(root: Root, settings: Settings, *, only: Iterable[str] | None = None) -
 
 def inventory_digest(settings: Settings) -> str:
     """Return a digest of every source's listing (paths, sizes, times), without reading any file."""
-    listing = []
-    for source in settings.sources:
-        for found in find_files(source, settings):
-            status = Path(found.location).stat()
-            listing.append([source.name, found.landed_path, status.st_size, status.st_mtime_ns])
+    listing = [
+        [source.name, found.landed_path, *_inventory(found)]
+        for source in settings.sources
+        for found in find_files(source, settings)
+    ]
     return hashlib.sha256(canonical_json(listing)).hexdigest()
+
+
+def _inventory(found: FoundFile) -> list[int | str | None]:
+    if is_url(found.location):
+        return [found.size, found.stamp]
+    status = Path(found.location).stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _scan(source: SourceSettings, settings: Settings) -> list[ScannedFile]:
@@ -85,7 +93,11 @@ def _scan(source: SourceSettings, settings: Settings) -> list[ScannedFile]:
 
 def _hash(found: FoundFile, cache: HashCache) -> ScannedFile:
     try:
-        size, sha256 = cache.sha256(found.location)
+        if found.size is not None:
+            size = found.size
+            sha256 = cache.remote_sha256(found.location, size, found.stamp)
+        else:
+            size, sha256 = cache.sha256(found.location)
     except OSError as error:
         raise LandingError(
             f"{found.location} cannot be read: {error.strerror or error}; correct its permissions, "

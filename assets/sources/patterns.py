@@ -5,23 +5,27 @@ identity when the folder that holds it moves.
 
 The folders that may be read come from the environment alone, because a configuration is edited by
 more people than the machine: `OLMO_DATA_ALLOWED_PATHS` (separated by `:`), and always the root and
-the demo's corpora. Unset, they are the configuration's folder, the checkout and the root.
+the demo's corpora. Unset, they are the configuration's folder, the checkout and the root. What may
+be read over the network is told by `assets.sources.allowed_hosts`.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from assets.errors import LandingError
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
+from assets.sources.allowed_hosts import is_url
+from assets.sources.path_globs import split_wildcards
+from assets.sources.remote_listing import find_remote
 
 ALLOWED_PATHS_VARIABLE = "OLMO_DATA_ALLOWED_PATHS"
 CHECKOUT = Path(__file__).resolve().parents[2]
-_WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +34,11 @@ class FoundFile:
 
     landed_path: str
     location: str
+    """A path of this machine, or a url."""
+    size: int | None = None
+    """Bytes, for a remote file; a local one is asked."""
+    stamp: str | None = None
+    """What changes with a remote file's content, if its server tells."""
 
 
 def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
@@ -43,13 +52,12 @@ def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
     by_location: dict[str, FoundFile] = {}
     by_path: dict[str, FoundFile] = {}
     for pattern in source.paths:
-        folder, rest = split_pattern(pattern, Path(settings.base_dir), source=source.name)
-        _check_allowed(folder.resolve(), allowed, source.name)
-        for match in sorted(glob.iglob(rest, root_dir=folder, recursive=True)):  # noqa: PTH207
-            path = folder / match
-            if not path.is_file():
-                continue
-            found = _name_file(path, match, allowed, source.name)
+        files = (
+            _find_remote_files(pattern, source.name)
+            if is_url(pattern)
+            else _find_local_files(pattern, source.name, settings, allowed)
+        )
+        for found in files:
             if found.location in by_location:
                 continue
             other = by_path.setdefault(found.landed_path, found)
@@ -62,22 +70,32 @@ def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
     return sorted(by_path.values(), key=lambda found: found.landed_path)
 
 
+def _find_local_files(
+    pattern: str, source: str, settings: Settings, allowed: tuple[Path, ...]
+) -> Iterator[FoundFile]:
+    folder, rest = split_pattern(pattern, Path(settings.base_dir), source=source)
+    _check_allowed(folder.resolve(), allowed, source)
+    for match in sorted(glob.iglob(rest, root_dir=folder, recursive=True)):  # noqa: PTH207
+        path = folder / match
+        if path.is_file():
+            yield _name_file(path, match, allowed, source)
+
+
+def _find_remote_files(pattern: str, source: str) -> Iterator[FoundFile]:
+    for file in find_remote(pattern, source=source):
+        yield FoundFile(
+            landed_path=file.landed_path, location=file.url, size=file.size, stamp=file.stamp
+        )
+
+
 def split_pattern(pattern: str, base_dir: Path, *, source: str) -> tuple[Path, str]:
     """Split a glob into its wildcard-free folder, which must exist, and the rest.
 
     Raises:
-        LandingError: the pattern is a url, or the folder does not exist.
+        LandingError: the folder does not exist.
     """
-    if "://" in pattern:
-        raise LandingError(
-            f"source {source!r}: {pattern} is a url; this version reads files of this machine: "
-            "mount or copy them"
-        )
-    parts = (base_dir / pattern).parts
-    count = 0
-    while count < len(parts) - 1 and not _WILDCARDS & set(parts[count]):
-        count += 1
-    folder, rest = Path(*parts[:count]), "/".join(parts[count:])
+    plain, rest_parts = split_wildcards((base_dir / pattern).parts)
+    folder, rest = Path(*plain), "/".join(rest_parts)
     if not folder.is_dir():
         raise LandingError(
             f"source {source!r}: the folder {folder} of the pattern {pattern!r} does not exist; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,10 +30,17 @@ class WebServer(ThreadingHTTPServer):
         self.methods: Counter[str] = Counter()
         self.lock = threading.Lock()
         self.delay_s = 0.0
+        self.stamps = False
+        """Whether answers carry an ETag that changes with the file."""
+        self.index_page: Callable[[str], bytes] | None = None
+        """Makes the page of a folder from its path; without it there are no such pages."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def tag(self, path: str) -> str:
+        return f'"{(self.folder / unquote(path).lstrip("/")).stat().st_mtime_ns}"'
 
     def take_fault(self, path: str) -> str:
         with self.lock:
@@ -78,6 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(server.delay_s)
         path = server.folder / unquote(urlsplit(self.path).path).lstrip("/")
         fault = server.take_fault(self.path)
+        if path.is_dir() and server.index_page is not None:
+            self._send(200, server.index_page(unquote(self.path)), {}, body=body)
+            return
         if not path.is_file():
             self._send(404, b"<html>no such page</html>", {}, body=body)
             return
@@ -140,6 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
+        if self.server.stamps:
+            self.send_header("ETag", self.server.tag(self.path))
         if "Content-Length" not in headers:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()

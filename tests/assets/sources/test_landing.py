@@ -144,7 +144,7 @@ def test_the_folder_of_a_corpus_may_move(tmp_path):
     [
         (("nowhere/*.txt",), "nowhere of the pattern .* does not exist"),
         (("wiki/*.md",), "no file matches wiki/\\*.md"),
-        (("https://example.org/*.txt",), "is a url"),
+        (("https://example.org/*.txt",), "is not among what may be read"),
         (("/etc/*.conf",), "outside the folders that may be read"),
         (("wiki/*.txt", "wiki/more/*.txt"), "would both land as 'a.txt'"),
     ],

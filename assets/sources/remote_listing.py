@@ -1,0 +1,204 @@
+"""Find what globs over urls name: by a bucket's listing, or by the links of a server's index pages.
+
+A landed path is the path below the glob's wildcard-free folder, as it is for files of this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from typing_extensions import override
+
+from assets.errors import LandingError
+from assets.sources.allowed_hosts import HostGuard
+from assets.sources.path_globs import (
+    expand_braces,
+    has_wildcard,
+    match_part,
+    matches,
+    split_wildcards,
+)
+from assets.sources.stored_files import read_page, remote_stamp
+
+MOST_PAGE_BYTES = 16 << 20
+MOST_PAGES = 10_000
+_PARALLEL = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoteFile:
+    """A file found at a url."""
+
+    landed_path: str
+    url: str
+    size: int
+    stamp: str | None
+    """Changes with the content; None if the server tells nothing that does."""
+
+
+def find_remote(pattern: str, *, source: str) -> list[RemoteFile]:
+    """Return the files that a url with wildcards names.
+
+    Raises:
+        LandingError: the place may not be read, or cannot be; a server lists no such folder; a name
+            cannot be a path.
+    """
+    try:
+        if urlsplit(pattern).scheme == "s3":
+            return [file for item in expand_braces(pattern) for file in _find_objects(item)]
+        urls = [url for item in expand_braces(pattern) for url in _find_links(item)]
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            return list(pool.map(_ask, urls))
+    except (OSError, LandingError) as error:
+        raise LandingError(f"source {source!r}: {error}") from error
+
+
+def _checked(path: list[str]) -> str:
+    """Return the landed path of the parts of a remote name."""
+    landed_path = "/".join(path)
+    parts = landed_path.split("/")
+    is_plain = not any(part in ("", ".", "..") for part in parts) and landed_path.isprintable()
+    if not is_plain or "\\" in landed_path:
+        raise LandingError(
+            f"a remote file is named {landed_path!r}, which is no plain path; "
+            "rename it, or keep it out of `paths`"
+        )
+    return landed_path
+
+
+def _find_objects(pattern: str) -> list[RemoteFile]:
+    """Return the objects of a bucket that a pattern names, from one listing of its folder."""
+    bucket, *parts = pattern.removeprefix("s3://").split("/")
+    folder, rest = split_wildcards(parts)
+    place = "s3://" + "/".join([bucket, *folder])
+    HostGuard().check_url(place)
+    found = []
+    for key, entry in _list_bucket("/".join([bucket, *folder])):
+        path = key.split("/")[1 + len(folder) :]
+        if entry["type"] == "file" and not key.endswith("/") and matches(path, rest):
+            stamp = f"{entry['size']}-{entry.get('ETag')}-{entry.get('LastModified')}"
+            found.append(
+                RemoteFile(
+                    landed_path=_checked(path), url=f"s3://{key}", size=entry["size"], stamp=stamp
+                )
+            )
+    return found
+
+
+def _list_bucket(prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        import s3fs  # noqa: PLC0415 - only those who read from S3 need it
+    except ImportError as error:
+        raise LandingError("s3:// needs the package s3fs: pip install s3fs") from error
+    system = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
+    try:
+        yield from system.find(prefix + "/", detail=True).items()
+    except Exception as error:
+        # botocore's errors have no base of their own: no credentials, no region, no endpoint.
+        raise LandingError(f"s3://{prefix} cannot be listed: {error}") from error
+
+
+def _ask(link: tuple[str, str]) -> RemoteFile:
+    url, landed_path = link
+    size, stamp = remote_stamp(url)
+    return RemoteFile(landed_path=landed_path, url=url, size=size, stamp=stamp)
+
+
+def _find_links(pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield (url, landed path) of what a pattern names; folders with wildcards are listed."""
+    # In a url a question mark is no wildcard: it begins the query, which is refused.
+    HostGuard().check_url(pattern)
+    parts = urlsplit(pattern)
+    base = f"{parts.scheme}://{parts.netloc}/"
+    folder, rest = split_wildcards(parts.path.lstrip("/").split("/"))
+    start = base + "".join(f"{_quoted(name)}/" for name in folder)
+    budget = [MOST_PAGES]
+    for url, path in _walk(start, [], rest, budget):
+        yield url, _checked(path)
+
+
+def _walk(
+    folder: str, path: list[str], pattern: list[str], budget: list[int]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield what lies at `folder` (a url that ends with `/`) and below by the rest of a pattern."""
+    part, *rest = pattern
+    if part == "**":
+        yield from (
+            (url, [*path, *below])
+            for url, below in _everything(folder, budget)
+            if matches(below, pattern)
+        )
+    elif not has_wildcard(part):
+        yield from _descend(folder, [*path, unquote(part)], rest, budget)
+    else:
+        for name, is_folder in _links(folder, budget):
+            if match_part(name, part) and is_folder == bool(rest):
+                yield from _descend(folder, [*path, name], rest, budget)
+
+
+def _descend(
+    folder: str, path: list[str], rest: list[str], budget: list[int]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the file `path` ends with, or what the rest of a pattern names below that folder."""
+    url = f"{folder}{_quoted(path[-1])}"
+    if rest:
+        yield from _walk(f"{url}/", path, rest, budget)
+    else:
+        yield url, path
+
+
+def _everything(folder: str, budget: list[int]) -> Iterator[tuple[str, list[str]]]:
+    """Yield (url, path below `folder`) of all files below it that are not hidden."""
+    for name, is_folder in _links(folder, budget):
+        if is_folder and not name.startswith("."):
+            for url, path in _everything(f"{folder}{_quoted(name)}/", budget):
+                yield url, [name, *path]
+        elif not is_folder:
+            yield f"{folder}{_quoted(name)}", [name]
+
+
+def _links(folder: str, budget: list[int]) -> list[tuple[str, bool]]:
+    """Return (name, is a folder) of what an index page links to directly below itself, sorted.
+
+    Pages that link to ever new folders are the server's; `budget` holds how many may still be read.
+    """
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise LandingError(f"{folder}: more than {MOST_PAGES:,d} index pages; narrow the pattern")
+    address, page = read_page(folder, MOST_PAGE_BYTES)
+    parser = _LinkParser()
+    parser.feed(page.decode("utf-8", "replace"))
+    found = set()
+    for link in parser.links:
+        with contextlib.suppress(ValueError):  # not a url at all
+            target = urljoin(address, link)
+            if not target.startswith(address) or urlsplit(target).query:
+                continue
+            name = target[len(address) :].partition("#")[0]
+            plain, is_folder = name.removesuffix("/"), name.endswith("/")
+            if plain and "/" not in plain:
+                found.add((unquote(plain), is_folder))
+    return sorted(found)
+
+
+def _quoted(name: str) -> str:
+    return quote(unquote(name), safe="!$&'()*+,;=:@~")
+
+
+class _LinkParser(HTMLParser):
+    """Collects where the links of a page lead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.links += [value for name, value in attrs if name == "href" and value]
