@@ -2,7 +2,8 @@
 
 The table is built once per process from Python's own Unicode database, so that a kernel and plain
 Python agree on every character: `SPACE` is `str.isspace`, `ALPHA` is `str.isalpha`, `ALNUM` is
-`str.isalnum`. The version of that database decides results and belongs into a fingerprint.
+`str.isalnum`, `UPPER` is `str.isupper`, `DIGIT` is `str.isdigit`. The version of that database
+decides results and belongs into a fingerprint.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from assets.cleaning.terminal_marks import TERMINAL_MARKS
 from assets.kernel import kernel
 
 SPACE = 1
@@ -22,6 +24,14 @@ PUNCTUATION = 8
 """Categories P*, and the invisible Cc and Cf: alone they make no text."""
 SYMBOL = 16
 """Categories S*: currency, mathematics, emoji."""
+MARK = 32
+"""Categories M*: accents, vowel signs."""
+UPPER = 64
+LOWER = 128
+"""`str.islower`, and the few letters of title case."""
+DIGIT = 256
+TERMINAL = 512
+"""`TERMINAL_MARKS`."""
 
 UNICODE_VERSION = unicodedata.unidata_version
 _NUM_CODE_POINTS = 0x110000
@@ -32,8 +42,8 @@ set there, which spares most of the time it takes to build the table."""
 
 @cache
 def character_flags() -> np.ndarray:
-    """Return the flags of every code point, shape (1114112,), dtype uint8, read-only."""
-    flags = np.zeros(_NUM_CODE_POINTS, np.uint8)
+    """Return the flags of every code point, shape (1114112,), dtype uint16, read-only."""
+    flags = np.zeros(_NUM_CODE_POINTS, np.uint16)
     for code_points in _FLAGGED_RANGES:
         for code_point in code_points:
             flags[code_point] = _flags_of(chr(code_point))
@@ -49,6 +59,11 @@ def _flags_of(character: str) -> int:
         | ALNUM * character.isalnum()
         | PUNCTUATION * (category[0] == "P" or category in ("Cc", "Cf"))
         | SYMBOL * (category[0] == "S")
+        | MARK * (category[0] == "M")
+        | UPPER * character.isupper()
+        | LOWER * (character.islower() or category == "Lt")
+        | DIGIT * character.isdigit()
+        | TERMINAL * (character in TERMINAL_MARKS)
     )
 
 

@@ -1,9 +1,10 @@
-"""Measured properties of a text: one pass over its UTF-8 bytes, shared by every rule.
+"""Split texts into words: one pass over their UTF-8 bytes, shared by every rule.
 
 **Words** are split at whitespace (`str.split`), in any script. A word counts as a *word* if it has
 a character that is neither punctuation nor a symbol; one that has none ("--", "=>") is a *symbol
 word*. Lengths are in characters (code points). **Lines** are split at LF, blank ones count, and an
-LF at the very end starts no further line.
+LF at the very end starts no further line. An *all-caps word* is `str.isupper` and has at least two
+characters. *Special* characters are neither letters, digits, marks nor whitespace.
 
 Values that are ratios have the denominator their name says; 0 / 0 is 0.
 """
@@ -11,7 +12,7 @@ Values that are ratios have the denominator their name says; 0 / 0 is 0.
 # ruff: noqa: PLR1714, SIM109 - numba compiles comparisons faster than `in`
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,17 @@ import pyarrow as pa
 from assets.cleaning.characters import (
     ALNUM,
     ALPHA,
+    DIGIT,
+    LOWER,
+    MARK,
     PUNCTUATION,
     SPACE,
     SYMBOL,
+    UPPER,
     character_flags,
     decode_at,
 )
+from assets.cleaning.hashing import HASH_START, add_to_hash, finish_hash
 from assets.cleaning.text_column import text_buffers
 from assets.kernel import kernel
 
@@ -34,12 +40,13 @@ STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 COUNTS = (
     "words", "word_characters", "symbol_words", "alpha_words", "hashes", "ellipses", "stop_words",
     "lines", "line_characters", "bullet_lines", "ellipsis_lines", "longest_line", "characters",
-    "alphanumeric",
+    "alphanumeric", "special", "digits", "caps_words",
 )  # fmt: skip
 """Names of the columns that `count_signals` returns."""
 (
     WORDS, WORD_CHARACTERS, SYMBOL_WORDS, ALPHA_WORDS, HASHES, ELLIPSES, STOP,
     LINES, LINE_CHARACTERS, BULLET_LINES, ELLIPSIS_LINES, LONGEST_LINE, CHARACTERS, ALPHANUMERIC,
+    SPECIAL, DIGITS, CAPS_WORDS,
 ) = range(len(COUNTS))  # fmt: skip
 
 _LF, _HASH, _DASH, _DOT = 0x0A, 0x23, 0x2D, 0x2E
@@ -56,10 +63,36 @@ _STOP_CODES = np.array([_pack(word) for word in STOP_WORDS], np.int64)
 
 def count_signals(texts: pa.LargeStringArray) -> np.ndarray:
     """Return the counts of each text, shape (len(texts), len(COUNTS)), dtype int64."""
+    return split_texts(texts).counts
+
+
+class SplitTexts(NamedTuple):
+    """What one pass over some texts found.
+
+    The words of text number i, symbol words among them, are those from `word_bounds[i]` to
+    `word_bounds[i + 1]`.
+    """
+
+    counts: np.ndarray
+    """int64, shape (number of texts, len(COUNTS))."""
+    word_bounds: np.ndarray
+    """int64, shape (number of texts + 1,)."""
+    word_hashes: np.ndarray
+    """uint64 for each word, equal for equal words."""
+    word_lengths: np.ndarray
+    """int32 for each word: its characters."""
+
+
+def split_texts(texts: pa.LargeStringArray) -> SplitTexts:
+    """Split texts into words and count. Memory: 12 bytes for each word."""
     data, offsets = text_buffers(texts)
     counts = np.zeros((len(texts), len(COUNTS)), np.int64)
-    _count_all(data, offsets, character_flags(), _STOP_CODES, counts)
-    return counts
+    # A word takes at least one byte and a separator; what is not written costs no memory.
+    most_words = int(offsets[-1] - offsets[0]) // 2 + len(texts)
+    bounds = np.zeros(len(texts) + 1, np.int64)
+    hashes, lengths = np.empty(most_words, np.uint64), np.empty(most_words, np.int32)
+    _count_all(data, offsets, character_flags(), _STOP_CODES, counts, bounds, hashes, lengths)
+    return SplitTexts(counts, bounds, hashes, lengths)
 
 
 def has_content(texts: pa.LargeStringArray) -> np.ndarray:
@@ -90,15 +123,45 @@ def _find_content(data: Any, offsets: Any, flags: Any, result: Any) -> None:
 
 
 @kernel
-def _count_all(data: Any, offsets: Any, flags: Any, stop_codes: Any, counts: Any) -> None:
+def _count_all(
+    data: Any,
+    offsets: Any,
+    flags: Any,
+    stop_codes: Any,
+    counts: Any,
+    bounds: Any,
+    hashes: Any,
+    lengths: Any,
+) -> None:
+    written = 0
     for index in range(len(offsets) - 1):
-        _count_one(data, offsets[index], offsets[index + 1], flags, stop_codes, counts[index])
+        written += _count_one(
+            data,
+            offsets[index],
+            offsets[index + 1],
+            flags,
+            stop_codes,
+            counts[index],
+            hashes[written:],
+            lengths[written:],
+        )
+        bounds[index + 1] = written
 
 
 @kernel
-def _count_one(data: Any, start: int, end: int, flags: Any, stop_codes: Any, count: Any) -> None:
-    """Count one text word by word; whitespace between words ends lines."""
+def _count_one(
+    data: Any,
+    start: int,
+    end: int,
+    flags: Any,
+    stop_codes: Any,
+    count: Any,
+    hashes: Any,
+    lengths: Any,
+) -> int:
+    """Count one text word by word; whitespace between words ends lines. Return its words."""
     seen = 0  # one bit per stop word
+    words = 0
     line_characters = 0
     line_is_blank = True
     ends_in_ellipsis = False
@@ -106,7 +169,11 @@ def _count_one(data: Any, start: int, end: int, flags: Any, stop_codes: Any, cou
     while position < end:
         code_point, length = decode_at(data, position)
         if not flags[code_point] & SPACE:
-            word_end, characters, ends_in_ellipsis = _count_word(data, position, end, flags, count)
+            word_end, characters, ends_in_ellipsis, hashes[words] = _count_word(
+                data, position, end, flags, count
+            )
+            lengths[words] = characters
+            words += 1
             if line_is_blank and (code_point == _DASH or code_point == _BULLET):
                 count[BULLET_LINES] += 1
             if word_end - position <= _MAX_STOP_WORD_BYTES:
@@ -127,6 +194,7 @@ def _count_one(data: Any, start: int, end: int, flags: Any, stop_codes: Any, cou
     while seen:
         count[STOP] += seen & 1
         seen >>= 1
+    return words
 
 
 @kernel
@@ -140,23 +208,27 @@ def _end_line(count: Any, characters: int, ends_in_ellipsis: bool) -> None:
 @kernel
 def _count_word(
     data: Any, position: int, end: int, flags: Any, count: Any
-) -> tuple[int, int, bool]:
-    """Count the word at `position`; return (where it ends, its characters, ends in ellipsis)."""
+) -> tuple[int, int, bool, Any]:
+    """Count the word at `position`; return (its end, its characters, ends in ellipsis, hash)."""
     characters = 0
     united: Any = 0  # all flags of the word's characters
     is_word = False
     dots = 0
     is_ellipsis = False
+    code = HASH_START
     while position < end:
         code_point, length = decode_at(data, position)
         flag = np.int64(flags[code_point])
         if flag & SPACE:
             break
+        code = add_to_hash(code, code_point)
         united |= flag
         is_word |= not flag & (PUNCTUATION | SYMBOL)
         characters += 1
         position += length
         count[ALPHANUMERIC] += (flag & ALNUM) != 0
+        count[SPECIAL] += not flag & (ALNUM | MARK)
+        count[DIGITS] += (flag & DIGIT) != 0
         count[HASHES] += code_point == _HASH
         is_dot = code_point == _DOT
         dots = dots + 1 if is_dot else 0
@@ -165,11 +237,12 @@ def _count_word(
         is_ellipsis = code_point == _ELLIPSIS or dots >= 3
     count[CHARACTERS] += characters
     count[ALPHA_WORDS] += (united & ALPHA) != 0
+    count[CAPS_WORDS] += characters > 1 and united & (UPPER | LOWER) == UPPER
     count[WORDS] += is_word
     count[SYMBOL_WORDS] += not is_word
     if is_word:
         count[WORD_CHARACTERS] += characters
-    return position, characters, is_ellipsis
+    return position, characters, is_ellipsis, finish_hash(code)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What may be set of cleaning: extraction, languages and the rules, one dataclass each."""
+"""What may be set of cleaning: extraction, languages, and the rules by name."""
 
 from __future__ import annotations
 
@@ -6,51 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assets.settings.checks import refuse_later, require
+from assets.settings.rules import CleaningRules, CodeRules, GopherQualityRules
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GopherQualityRules:
-    """Thresholds of the Gopher quality rules (arXiv 2112.11446, appendix A)."""
-
-    enabled: bool = True
-    word_splitter: str = "whitespace"
-    """How words are found; the same text has other values under another splitter."""
-    stop_word_counting: str = "distinct"
-    """Each stop word counts once, however often it occurs."""
-    min_words: int = 50
-    """Words with a character that is neither punctuation nor a symbol."""
-    max_words: int = 100_000
-    min_mean_word_length: float = 3.0
-    max_mean_word_length: float = 10.0
-    max_hash_ratio: float = 0.1
-    max_ellipsis_ratio: float = 0.1
-    max_bullet_line_ratio: float = 0.9
-    max_ellipsis_line_ratio: float = 0.3
-    min_alpha_word_ratio: float = 0.8
-    min_stop_words: int = 2
-    """Distinct English stop words; asked of English documents only."""
-
-    def __post_init__(self) -> None:
-        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
-        refuse_later("stop_word_counting", self.stop_word_counting, accepted="distinct")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CodeRules:
-    """Thresholds of the code rules (StarCoder, arXiv 2305.06161)."""
-
-    enabled: bool = True
-    max_line_length: int = 1000
-    max_mean_line_length: float = 100.0
-    min_alphanumeric_ratio: float = 0.25
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CleaningRules:
-    """The rules a profile applies, by name."""
-
-    gopher_quality: GopherQualityRules = field(default_factory=GopherQualityRules)
-    code: CodeRules = field(default_factory=CodeRules)
+__all__ = [
+    "CleaningRules",
+    "CleaningSettings",
+    "CodeRules",
+    "GopherQualityRules",
+    "PageLimits",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,46 +1,52 @@
-"""The rules that decide by measured values: what fails one is dropped, the values are stored."""
+"""The rules that decide by measured values: what fails one is dropped, the values are stored.
+
+Texts are split once. Then group after group measures what is still in, stores all its values and
+drops what fails; a text that a cheaper group ended has no values of the later ones.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
-from assets.cleaning.batch import PROSE_PROFILES, Batch, Step
-from assets.cleaning.rules import (
-    Rule,
-    Signal,
-    code_rules,
-    code_signals,
-    first_failures,
-    gopher_rules,
-    gopher_signals,
-)
-from assets.cleaning.signals import WORDS, count_signals
+from assets.cleaning.batch import Batch, Step
+from assets.cleaning.rule_groups.group import Measured, RuleGroup
+from assets.cleaning.rule_groups.order import GROUPS
+from assets.cleaning.rules import Rule, Signal, first_failures
+from assets.cleaning.signals import WORDS
 from assets.settings.cleaning import CleaningSettings
+from assets.settings.rules import rules_identity
 from assets.settings.sources import SourceSettings
+
+_FIRST_GROUPS = ("gopher_quality", "code")
+"""Groups of the first version, of which a profile had one: their fingerprint entry is `rules`."""
 
 
 def apply_rules(batch: Batch) -> None:
     """Measure the texts, store the values and drop what fails a rule of the profile."""
-    counts = count_signals(batch.texts)
-    batch.num_words[batch.rows] = counts[:, WORDS]
-    signals: dict[str, Signal] = {}
-    rules: tuple[Rule, ...] = ()
-    chosen = batch.cleaning.rules
-    if batch.is_prose and chosen.gopher_quality.enabled:
-        languages = [batch.languages[row] or "" for row in batch.rows.tolist()]
-        signals = gopher_signals(counts, languages)
-        rules = gopher_rules(chosen.gopher_quality)
-    elif batch.source.profile == "code" and chosen.code.enabled:
-        signals, rules = code_signals(counts), code_rules(chosen.code)
-    for name, signal in signals.items():
-        batch.measure(name, signal.values, signal.applies)
-    _drop_failing(batch, signals, rules)
+    languages = [batch.languages[row] or "" for row in batch.rows.tolist()]
+    measured = Measured(batch.texts, languages)
+    batch.num_words[batch.rows] = measured.counts[:, WORDS]
+    for group in enabled_groups(batch.source, batch.cleaning):
+        settings = getattr(batch.cleaning.rules, group.name)
+        signals = group.signals(measured, settings)
+        for name, signal in signals.items():
+            batch.measure(name, signal.values, signal.applies)
+        measured.keep_only(_drop_failing(batch, signals, group.rules(settings)))
 
 
-def _drop_failing(batch: Batch, signals: dict[str, Signal], rules: tuple[Rule, ...]) -> None:
+def enabled_groups(source: SourceSettings, cleaning: CleaningSettings) -> tuple[RuleGroup, ...]:
+    """Return the groups of rules that a source is asked, in their order."""
+    return tuple(
+        group
+        for group in GROUPS
+        if source.profile in group.profiles and getattr(cleaning.rules, group.name).enabled
+    )
+
+
+def _drop_failing(batch: Batch, signals: dict[str, Signal], rules: tuple[Rule, ...]) -> np.ndarray:
+    """Drop what fails; return for each text whether it stays."""
     failures = first_failures(signals, rules, len(batch.rows))
     for number in np.flatnonzero(failures.rules >= 0).tolist():
         batch.verdicts.lose(
@@ -50,19 +56,19 @@ def _drop_failing(batch: Batch, signals: dict[str, Signal], rules: tuple[Rule, .
             value=float(failures.values[number]),
             threshold=float(failures.thresholds[number]),
         )
-    batch.keep_only(failures.rules < 0)
+    stays: np.ndarray = failures.rules < 0
+    batch.keep_only(stays)
+    return stays
 
 
 def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, Any]:
     """Only what the profile uses enters: a new Gopher threshold leaves code alone."""
-    is_prose = source.profile in PROSE_PROFILES
-    rules = cleaning.rules.gopher_quality if is_prose else cleaning.rules.code
-    return {"rules": _rules_of(rules) if is_prose or source.profile == "code" else None}
-
-
-def _rules_of(rules: Any) -> dict[str, Any]:
-    """Return a group of rules as it enters the fingerprint; a disabled one has no thresholds."""
-    return dataclasses.asdict(rules) if rules.enabled else {"enabled": False}
+    identity: dict[str, Any] = {}
+    for group in GROUPS:
+        if source.profile in group.profiles:
+            name = "rules" if group.name in _FIRST_GROUPS else f"rules_{group.name}"
+            identity[name] = rules_identity(getattr(cleaning.rules, group.name))
+    return identity
 
 
 STEP = Step(apply_rules, _identity)

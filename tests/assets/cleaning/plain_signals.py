@@ -38,6 +38,13 @@ def plain_counts(text: str) -> dict[str, int]:
         "longest_line": max(map(len, lines), default=0),
         "characters": len(text),
         "alphanumeric": sum(map(str.isalnum, text)),
+        "special": sum(
+            not (character.isalnum() or character.isspace())
+            and unicodedata.category(character)[0] != "M"
+            for character in text
+        ),
+        "digits": sum(map(str.isdigit, text)),
+        "caps_words": sum(word.isupper() and len(word) > 1 for word in words),
     }
 
 

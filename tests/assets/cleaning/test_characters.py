@@ -9,11 +9,17 @@ import numpy as np
 from assets.cleaning.characters import (
     ALNUM,
     ALPHA,
+    DIGIT,
+    LOWER,
+    MARK,
     PUNCTUATION,
     SPACE,
     SYMBOL,
+    TERMINAL,
+    UPPER,
     character_flags,
 )
+from assets.cleaning.terminal_marks import TERMINAL_MARKS
 
 
 def test_flags_agree_with_python_for_every_code_point():
@@ -27,6 +33,11 @@ def test_flags_agree_with_python_for_every_code_point():
             | (ALNUM if character.isalnum() else 0)
             | (PUNCTUATION if category[0] == "P" or category in ("Cc", "Cf") else 0)
             | (SYMBOL if category[0] == "S" else 0)
+            | (MARK if category[0] == "M" else 0)
+            | (UPPER if character.isupper() else 0)
+            | (LOWER if character.islower() or category == "Lt" else 0)
+            | (DIGIT if character.isdigit() else 0)
+            | (TERMINAL if character in TERMINAL_MARKS else 0)
         )
         assert flags[code_point] == expected, hex(code_point)
 
@@ -34,4 +45,10 @@ def test_flags_agree_with_python_for_every_code_point():
 def test_table_is_shared_and_read_only():
     assert character_flags() is character_flags()
     assert not character_flags().flags.writeable
-    assert character_flags().dtype == np.uint8
+    assert character_flags().dtype == np.uint16
+
+
+def test_terminal_marks_are_of_many_scripts():
+    assert len(TERMINAL_MARKS) == 159
+    assert {".", "!", "?", "\u3002", "\u0964", "\u061f"} < TERMINAL_MARKS
+    assert not {",", ";", ":", "\u2026", '"'} & TERMINAL_MARKS

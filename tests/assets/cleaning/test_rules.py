@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 
-from assets.cleaning.rules import (
-    code_rules,
-    code_signals,
-    first_failures,
-    gopher_rules,
-    gopher_signals,
-)
-from assets.cleaning.signals import count_signals
+from assets.cleaning.rule_groups.code import code_rules, code_signals
+from assets.cleaning.rule_groups.gopher_quality import gopher_rules, gopher_signals
+from assets.cleaning.rule_groups.group import Measured
+from assets.cleaning.rules import first_failures
 from assets.cleaning.text_column import text_array
 from assets.settings.cleaning import CodeRules, GopherQualityRules
 
@@ -24,7 +19,7 @@ GOPHER = GopherQualityRules()
 
 def gopher_reason(text: str, language: str = "en", rules: GopherQualityRules = GOPHER):
     """Return (rule, value, threshold) of the first failure, or None."""
-    signals = gopher_signals(count_signals(text_array([text])), [language])
+    signals = gopher_signals(Measured(text_array([text]), [language]), rules)
     order = gopher_rules(rules)
     failures = first_failures(signals, order, 1)
     if failures.rules[0] < 0:
@@ -113,12 +108,12 @@ def test_rule_names_and_order():
     ],
 )
 def test_code_reasons(text, expected):
-    signals = code_signals(count_signals(text_array([text])))
+    signals = code_signals(Measured(text_array([text]), [""]), CodeRules())
     order = code_rules(CodeRules())
     failed = first_failures(signals, order, 1).rules[0]
     assert (None if failed < 0 else order[failed].name) == expected
 
 
 def test_no_texts_no_failures():
-    signals = gopher_signals(np.zeros((0, 14), np.int64), [])
+    signals = gopher_signals(Measured(text_array([]), []), GOPHER)
     assert len(first_failures(signals, gopher_rules(GOPHER), 0).rules) == 0

@@ -34,6 +34,9 @@ def test_every_count_of_a_small_text():
         "longest_line": 26,
         "characters": len(text),
         "alphanumeric": sum(map(str.isalnum, text)),
+        "special": sum(map("-,#.\u2022\u2026".count, text)),
+        "digits": 1,
+        "caps_words": 0,
     } | {"words": 9}
 
 
@@ -49,6 +52,7 @@ def test_every_count_of_a_small_text():
         ("the the be", {"stop_words": 2}),
         ("THE Be", {"stop_words": 0}),
         ("have", {"stop_words": 1}),
+        ("NATO I A-1 x", {"caps_words": 2, "digits": 1, "special": 1}),
         ("a" * 300_000, {"words": 1, "word_characters": 300_000, "longest_line": 300_000}),
         ("\U0001f600 " * 68, {"words": 0, "symbol_words": 68, "alpha_words": 0}),
     ],

@@ -1,0 +1,87 @@
+"""Gopher quality (arXiv 2112.11446, appendix A).
+
+Rules about words are not asked of languages that write without spaces between them: there this
+version's word splitter finds no words. The stop words are English and asked of English only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assets.cleaning.rule_groups.group import Measured, RuleGroup
+from assets.cleaning.rules import Rule, Signal
+from assets.cleaning.signals import (
+    ALPHA_WORDS,
+    BULLET_LINES,
+    ELLIPSES,
+    ELLIPSIS_LINES,
+    HASHES,
+    LINES,
+    STOP,
+    SYMBOL_WORDS,
+    WORD_CHARACTERS,
+    WORDS,
+    ratio,
+)
+from assets.settings.rules import GopherQualityRules
+
+ENGLISH = "en"
+
+
+def gopher_signals(measured: Measured, settings: GopherQualityRules) -> dict[str, Signal]:
+    """Return Gopher's values of texts, by the name of their field in `SIGNALS`."""
+    del settings
+    counts, spaced, everywhere = measured.counts, measured.spaced, measured.everywhere
+    english = measured.languages == ENGLISH
+    words = counts[:, WORDS]
+    all_words = words + counts[:, SYMBOL_WORDS]
+    lines = counts[:, LINES]
+    return {
+        "num_words": Signal(words.astype(np.float64), spaced),
+        "mean_word_length": Signal(ratio(counts[:, WORD_CHARACTERS], words), spaced),
+        "hash_ratio": Signal(ratio(counts[:, HASHES], all_words), spaced),
+        "ellipsis_ratio": Signal(ratio(counts[:, ELLIPSES], all_words), spaced),
+        "bullet_line_ratio": Signal(ratio(counts[:, BULLET_LINES], lines), everywhere),
+        "ellipsis_line_ratio": Signal(ratio(counts[:, ELLIPSIS_LINES], lines), everywhere),
+        "alpha_word_ratio": Signal(ratio(counts[:, ALPHA_WORDS], all_words), spaced),
+        "num_stop_words": Signal(counts[:, STOP].astype(np.float64), english),
+    }
+
+
+def gopher_rules(settings: GopherQualityRules) -> tuple[Rule, ...]:
+    """Return Gopher's quality rules in their order."""
+    least, greatest = True, False
+    return (
+        Rule("gopher_short_doc", "num_words", settings.min_words, least),
+        Rule("gopher_long_doc", "num_words", settings.max_words, greatest),
+        Rule(
+            "gopher_below_avg_threshold", "mean_word_length", settings.min_mean_word_length, least
+        ),
+        Rule(
+            "gopher_above_avg_threshold",
+            "mean_word_length",
+            settings.max_mean_word_length,
+            greatest,
+        ),
+        Rule("gopher_too_many_hashes", "hash_ratio", settings.max_hash_ratio, greatest),
+        Rule("gopher_too_many_ellipsis", "ellipsis_ratio", settings.max_ellipsis_ratio, greatest),
+        Rule(
+            "gopher_too_many_bullets", "bullet_line_ratio", settings.max_bullet_line_ratio, greatest
+        ),
+        Rule(
+            "gopher_too_many_end_ellipsis",
+            "ellipsis_line_ratio",
+            settings.max_ellipsis_line_ratio,
+            greatest,
+        ),
+        Rule(
+            "gopher_below_alpha_threshold",
+            "alpha_word_ratio",
+            settings.min_alpha_word_ratio,
+            least,
+        ),
+        Rule("gopher_enough_stop_words", "num_stop_words", settings.min_stop_words, least),
+    )
+
+
+GROUP = RuleGroup("gopher_quality", ("web", "text"), gopher_signals, gopher_rules)

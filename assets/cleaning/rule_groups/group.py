@@ -1,0 +1,69 @@
+"""A group of rules: what it measures of texts, and the comparisons it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from assets.cleaning.lines import SplitLines, split_lines
+from assets.cleaning.rules import Rule, Signal
+from assets.cleaning.signals import SplitTexts, split_texts
+
+LANGUAGES_WITHOUT_SPACES = ("zh", "wuu", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
+
+
+class Measured:
+    """Some texts, split once, and which of them are still in."""
+
+    def __init__(self, texts: pa.LargeStringArray, languages: Sequence[str]) -> None:
+        self.texts = texts
+        self.split: SplitTexts = split_texts(texts)
+        self.index = np.arange(len(texts), dtype=np.int64)
+        """Numbers of the texts that are still in, ascending; signals are of these."""
+        self._languages = np.array(languages, np.str_)
+
+    @cached_property
+    def lines(self) -> SplitLines:
+        """The lines of all texts, split when the first rule asks for them."""
+        return split_lines(self.texts)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The counts of the texts still in, columns as in `COUNTS`."""
+        return self.split.counts[self.index]
+
+    @property
+    def languages(self) -> np.ndarray:
+        """The language label of each text still in, "" where there is none."""
+        return self._languages[self.index]
+
+    @property
+    def everywhere(self) -> np.ndarray:
+        """True for each text still in."""
+        return np.ones(len(self.index), np.bool_)
+
+    @property
+    def spaced(self) -> np.ndarray:
+        """Whether each text still in is in a language that puts spaces between words."""
+        return ~np.isin(self.languages, LANGUAGES_WITHOUT_SPACES)
+
+    def keep_only(self, kept: np.ndarray) -> None:
+        """Go on with some of the texts; `kept` is a bool per text still in."""
+        self.index = self.index[kept]
+
+
+class RuleGroup(NamedTuple):
+    """Rules that are enabled together."""
+
+    name: str
+    """Its key under `cleaning.rules`."""
+    profiles: tuple[str, ...]
+    """Profiles of sources that it is asked of."""
+    signals: Callable[[Measured, Any], dict[str, Signal]]
+    """Measures the texts still in, given the group's settings."""
+    rules: Callable[[Any], tuple[Rule, ...]]
+    """Its rules in their order, given the group's settings."""
