@@ -55,6 +55,7 @@ NOT_PINNED = frozenset({"dedup.minhash.max_source_loss"})
 TOKENIZER_DEFAULTS: dict[str, Any] = {
     "bos_token": None,
     "max_document_tokens": None,
+    "max_run_bytes": 1 << 20,
     "long_documents": "drop",
 }
 """Pinned settings of the tokenizer that roots published earlier do not name."""

@@ -47,6 +47,10 @@ class TokenizerSettings:
     long_documents: Literal["drop", "split"] = "drop"
     """What becomes of a longer document: dropped as `too_many_tokens`, or cut into documents of
     `max_document_tokens` that keep its id."""
+    max_run_bytes: int | None = 1 << 20
+    """Most bytes of letters, digits, white space or other characters in a row, with nothing of
+    another kind between them: a document with more is quarantined as `unbroken_run`. The time to
+    encode a word grows faster than its length. Null: no limit."""
     allow_vocabulary_holes: bool = False
     """Accept a vocabulary with ids that stand for nothing; they cost rows of every embedding."""
 
@@ -59,6 +63,10 @@ class TokenizerSettings:
             self.bos_token is None or self.bos_token != self.eos_token,
             f"bos_token: {self.bos_token!r} ends documents already (eos_token); give another "
             "token, or none: the EOS before a document marks its begin",
+        )
+        require(
+            self.max_run_bytes is None or self.max_run_bytes >= 1024,
+            f"max_run_bytes: {self.max_run_bytes} is below 1,024: names and tables would be lost",
         )
         least = 2 if self.bos_token is None else 3
         if self.max_document_tokens is not None and self.max_document_tokens < least:

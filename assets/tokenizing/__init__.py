@@ -5,8 +5,11 @@
     tokenizer.py    a tokenizer.json, its special ids checked, its dtype derived
     training.py     a byte-level BPE from a bounded amount of text, the same bytes everywhere
     train.py        the root's tokenizer: trained or copied in once, pinned, then only reported
+    membership.py   strata and held-out documents: the group of each kept document
+    unbroken.py     runs of one kind of character that no engine should merge
     encode.py       texts to one flat id array, in bounded batches
     vocabulary.py   which ids a part uses and how often
     token_parts.py  the columns of `tokens/`, and reading row ranges of parts
+    part_writer.py  one part of `tokens/`: rows, ledger, statistics
     tokens.py       the stage
 """

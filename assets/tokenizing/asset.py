@@ -8,7 +8,7 @@ from assets.dedup.asset import unique_documents
 from assets.report import Shown
 from assets.sources.landing_log import read_log
 from assets.tokenizing.tokens import CODE_VERSION, materialize_tokens
-from assets.tokenizing.train import TRAINING_VERSION, materialize_tokenizer
+from assets.tokenizing.train import TRAINING_VERSION, materialize_tokenizer, vocabulary_warning
 
 
 @dg.asset(
@@ -33,6 +33,8 @@ def tokenizer(
             "pad_token_id": pin.pad_token_id,
             "size_bytes": pin.file.size,
         }
+        warning = vocabulary_warning(pin)
+        shown |= {} if warning is None else {"warning": warning}
         return run.plain_result(shown, digest=pin.sha256)
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from assets.errors import IntegrityError
 from assets.tokenizing.engine import Engine, FlatIds, Sample
 from assets.tokenizing.tokenizer import LoadedTokenizer
+from assets.tokenizing.unbroken import first_long_run
 
 BATCH_BYTES = 1 << 20
 """UTF-8 bytes encoded at once. gigatoken needs twice as much memory while it works, fastokens 6
@@ -36,6 +37,8 @@ class EncodingRules:
     max_document_tokens: int | None = None
     """Most tokens of a document, EOS and BOS included."""
     long_documents: Literal["drop", "split"] = "drop"
+    max_run_bytes: int | None = None
+    """Most bytes of an unbroken run (`unbroken.py`); a text with a longer one is not encoded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +55,9 @@ class EncodedTexts:
     """(texts,): tokens that each text would have as one document; 0 for a text without ids."""
     special_strings: int
     """Special-token strings found in the texts and encoded as plain text."""
+    long_runs: Lengths
+    """(texts,): bytes of a text's first run that is too long, because of which it has no ids; 0
+    for others."""
 
     @property
     def pieces(self) -> Lengths:
@@ -99,10 +105,29 @@ def encode_texts(
             are not the reference's.
     """
     for piece in _slices(texts):
-        flat = engine.encode(piece)
-        for row in sample.take(len(piece)):
-            engine.compare(piece, flat, row, where)
-        yield piece, _documents(tokenizer, flat, rules, _count_special_strings(tokenizer, piece))
+        runs = _long_runs(piece, rules.max_run_bytes)
+        given = (
+            pc.if_else(pa.array(runs > 0), pa.scalar("", piece.type), piece)
+            if runs.any()
+            else piece
+        )
+        flat = engine.encode(given)
+        for row in sample.take(len(given)):
+            engine.compare(given, flat, row, where)
+        yield (
+            piece,
+            _documents(tokenizer, flat, rules, _count_special_strings(tokenizer, given), runs),
+        )
+
+
+def _long_runs(texts: pa.Array, limit: int | None) -> Lengths:
+    """Return the bytes of each text's first run longer than `limit`, 0 where there is none."""
+    found = np.zeros(len(texts), np.int64)
+    if limit is not None:
+        lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(lengths > limit).tolist():
+            found[row] = first_long_run(texts[row].as_buffer().to_pybytes(), limit)
+    return found
 
 
 def _slices(texts: pa.Array) -> Iterator[pa.Array]:
@@ -116,7 +141,11 @@ def _slices(texts: pa.Array) -> Iterator[pa.Array]:
 
 
 def _documents(
-    tokenizer: LoadedTokenizer, flat: FlatIds, rules: EncodingRules, special_strings: int
+    tokenizer: LoadedTokenizer,
+    flat: FlatIds,
+    rules: EncodingRules,
+    special_strings: int,
+    long_runs: Lengths,
 ) -> EncodedTexts:
     around = 1 if tokenizer.bos_token_id is None else 2
     lengths = np.diff(flat.offsets)
@@ -136,6 +165,7 @@ def _documents(
         rows=rows,
         text_tokens=text_tokens,
         special_strings=special_strings,
+        long_runs=long_runs,
     )
 
 

@@ -151,25 +151,31 @@ class PartWriter:
             held["tokens"] += group["tokens_sum"]
 
     def _ledger_rows(self, rows: pa.RecordBatch, encoded: EncodedTexts) -> pa.RecordBatch:
-        pieces, tokens = encoded.pieces, encoded.text_tokens
+        pieces, tokens, runs = encoded.pieces, encoded.text_tokens, encoded.long_runs
         rules = np.full(len(rows), None, object)
-        rules[tokens == 0] = "empty"
-        rules[(tokens > 0) & (pieces == 0)] = "too_many_tokens"
-        rules[pieces > 1] = "split"
-        rule = pa.array(rules, pa.string())
-        decided, is_empty = pc.is_valid(rule), pa.array(tokens == 0)
-        lost = pc.if_else(pa.array(pieces == 0), "dropped", "modified")
-        limit = pa.scalar(self._rules.max_document_tokens, pa.float64())
-        nothing = pa.scalar(None, pa.float64())
+        values, thresholds = tokens.astype(np.float64), np.ones(len(rows))
+        limits = self._rules
+        for rule, chosen, limit in (
+            ("empty", tokens == 0, 1),
+            ("too_many_tokens", (tokens > 0) & (pieces == 0), limits.max_document_tokens),
+            ("split", pieces > 1, limits.max_document_tokens),
+            ("unbroken_run", runs > 0, limits.max_run_bytes),
+        ):
+            rules[chosen], thresholds[chosen] = rule, 0 if limit is None else limit
+        values[runs > 0] = runs[runs > 0]
+        rule, nothing = pa.array(rules, pa.string()), pa.scalar(None, pa.float64())
+        decided = pc.is_valid(rule)
+        lost = pc.if_else(pa.array(runs > 0), "quarantined", "dropped")
+        changed = pc.if_else(pa.array(pieces == 0), lost, "modified")
         columns = {
             "doc_id": rows.column("doc_id"),
             "source": pa.repeat(self._part.clean.source, len(rows)),
             "part": pa.repeat(self._part.clean.part, len(rows)),
             "row": rows.column("row"),
-            "decision": pc.if_else(decided, lost, "kept"),
+            "decision": pc.if_else(decided, changed, "kept"),
             "rule": rule,
-            "value": pc.if_else(decided, pa.array(tokens.astype(np.float64)), nothing),
-            "threshold": pc.if_else(is_empty, 1.0, pc.if_else(decided, limit, nothing)),
+            "value": pc.if_else(decided, pa.array(values), nothing),
+            "threshold": pc.if_else(decided, pa.array(thresholds), nothing),
         }
         arrays = [columns.get(field.name, pa.nulls(len(rows), field.type)) for field in LEDGER]
         return pa.RecordBatch.from_arrays(arrays, schema=LEDGER)

@@ -1,8 +1,9 @@
 """The stage `tokens`: every kept document of the complete generations as ids, ended by one EOS.
 
 Nothing is stripped. A document without ids is dropped as `empty`; it would be a boundary only. One
-with more than `max_document_tokens` is dropped as `too_many_tokens`, or split: its pieces are rows
-of their own that keep its id and row number.
+with an unbroken run of letters (digits, spaces, ...) above `max_run_bytes` is quarantined as
+`unbroken_run`. One with more than `max_document_tokens` is dropped as `too_many_tokens`, or split:
+its pieces are rows of their own that keep its id and row number.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assets.canonical import fingerprint
+from assets.cleaning.characters import UNICODE_VERSION
 from assets.errors import IntegrityError, StageError
 from assets.manifest import Manifest, PartEntry
 from assets.root import Root
@@ -34,7 +36,7 @@ from assets.tokenizing.part_writer import STAGE, PartRules, PartWriter
 from assets.tokenizing.tokenizer import LoadedTokenizer, library_versions
 from assets.tokenizing.train import TokenizerPin, check_pin, read_pin
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised by hand when the same texts would give other ids or other columns."""
 
 
@@ -68,6 +70,7 @@ def materialize_tokens(root: Root, settings: Settings, log: LandingLog) -> Stage
     encoding = EncodingRules(
         max_document_tokens=settings.tokenizer.max_document_tokens,
         long_documents=settings.tokenizer.long_documents,
+        max_run_bytes=settings.tokenizer.max_run_bytes,
     )
     groups = group_rules(root, settings, kept)
     rules = [_rules(encoding, groups.get(task.source), task.generation) for task in kept]
@@ -113,9 +116,11 @@ def _rules(encoding: EncodingRules, groups: GroupRules | None, generation: int) 
 
 
 def _fingerprint(pin: TokenizerPin, rules: PartRules, kept: KeptTask) -> str:
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, Any] = {"max_run_bytes": rules.encoding.max_run_bytes}
     if rules.encoding.max_document_tokens is not None:
-        inputs = dataclasses.asdict(rules.encoding)
+        inputs |= dataclasses.asdict(rules.encoding)
+    if rules.encoding.max_run_bytes is not None:
+        inputs["unicode"] = UNICODE_VERSION
     if rules.grouping is not None:
         inputs["groups"] = rules.grouping.inputs()
     return fingerprint(

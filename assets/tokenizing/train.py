@@ -34,10 +34,11 @@ from assets.tokenizing.kept_parts import KeptTask, kept_tasks
 from assets.tokenizing.membership import GroupFinder, GroupRules, group_rules, train_only
 from assets.tokenizing.tokenizer import LoadedTokenizer, bos_policy, load_tokenizer
 from assets.tokenizing.training import train_bpe
+from assets.tokenizing.unbroken import without_long_runs
 from olmo_loader.dtypes import smallest_token_dtype
 
 PIN = "models/tokenizer/pin.json"
-TRAINING_VERSION = 1
+TRAINING_VERSION = 2
 """Raised by hand when the same texts would train another tokenizer."""
 logger = logging.getLogger(__name__)
 
@@ -175,16 +176,38 @@ def _make(root: Root, settings: Settings, log: LandingLog) -> tuple[bytes, dict[
     named = (wanted.eos_token, wanted.pad_token, wanted.bos_token)
     special = list(dict.fromkeys(token for token in named if token is not None))
     data = train_bpe(text, vocab_size=wanted.train.vocab_size, special_tokens=special)
+    vocab_size = tokenizers.Tokenizer.from_buffer(data).get_vocab_size(with_added_tokens=True)
+    if vocab_size < wanted.train.vocab_size:
+        said = _small_vocabulary(wanted.train.vocab_size, vocab_size, text.num_bytes)
+        logger.warning("tokenizer: %s", said)
     origin = {
         "train": dataclasses.asdict(wanted.train),
         "generation": tasks[0].generation,
         "documents": text.num_documents,
         "bytes": text.num_bytes,
+        "skipped_bytes": text.skipped_bytes,
         "tokenizers": tokenizers.__version__,
         "version": TRAINING_VERSION,
     }
     logger.info("tokenizer: trained on %s documents", f"{text.num_documents:,d}")
     return data, origin
+
+
+def _small_vocabulary(wanted: int, found: int, num_bytes: int) -> str:
+    """Return what to say when training found fewer ids than it was asked for."""
+    return (
+        f"{wanted:,d} ids were asked for (tokenizer.train.vocab_size), {num_bytes:,d} bytes of "
+        f"text gave {found:,d}: no further pair of tokens occurs twice. For more ids start another "
+        "root with more text in its first generation; this one keeps what it has"
+    )
+
+
+def vocabulary_warning(pin: TokenizerPin) -> str | None:
+    """Return what to say of a trained tokenizer that is smaller than it was asked to be."""
+    train = pin.origin.get("train")
+    if train is None or pin.vocab_size >= train["vocab_size"]:
+        return None
+    return _small_vocabulary(train["vocab_size"], pin.vocab_size, pin.origin["bytes"])
 
 
 def _training_tasks(root: Root, settings: Settings, log: LandingLog) -> list[KeptTask]:
@@ -219,6 +242,8 @@ class _TrainingText:
     ) -> None:
         self.num_documents = 0
         self.num_bytes = 0
+        self.skipped_bytes = 0
+        """Of runs that training passes over, see `unbroken.py`."""
         self._root, self._tasks, self._max_bytes = root, tasks, max_bytes
         self._groups = groups
 
@@ -231,7 +256,10 @@ class _TrainingText:
                     return
                 self.num_documents += 1
                 self.num_bytes += min(len(text), left)
-                yield text[:left].decode(errors="ignore")
+                text = text[:left].decode(errors="ignore").encode()
+                trained, skipped = without_long_runs(text)
+                self.skipped_bytes += skipped
+                yield trained.decode()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for task in self._tasks:

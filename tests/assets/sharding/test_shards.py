@@ -155,12 +155,24 @@ def test_two_changes_at_once_both_count(kept):
     assert [record["weight"] for record in ShardIndex(kept.root).records[:2]] == [2.0, 3.0]
 
 
-def test_ids_of_another_kind_are_not_added(kept):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tokenizer_sha256", "0" * 64),
+        ("dtype", "uint32"),
+        ("vocab_size", 9),
+        ("eos_token_id", 6),
+        ("bos_policy", "document:6"),
+    ],
+)
+def test_ids_of_another_kind_are_not_added(kept, field, value):
     materialize(kept)
     index = ShardIndex(kept.root)
-    header = {**index.records[0], "tokenizer_sha256": "0" * 64}
+    header = {**index.records[0], field: value}
     group = complete_groups(kept.root, ShardingSettings(), kept.log)[0][0]
-    with pytest.raises(IntegrityError, match=r"tokenizer_sha256 0000.* make another data set"):
+    held = index.records[0][field]
+    expected = rf"{field} {value} \(index: {held}\); make another data set"
+    with pytest.raises(IntegrityError, match=expected):
         index.append(group, header, "shards/s/9.npy", (5, 6))
 
 

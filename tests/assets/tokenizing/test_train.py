@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 
 import pytest
@@ -10,7 +11,12 @@ import pytest
 from assets.errors import ConfigurationError, IntegrityError, PinnedRootError, StageError
 from assets.settings.tokens import TokenizerSettings, TrainTokenizerSettings
 from assets.storage.local import LocalStorage
-from assets.tokenizing.train import PIN, materialize_tokenizer, read_pin
+from assets.tokenizing.train import (
+    PIN,
+    materialize_tokenizer,
+    read_pin,
+    vocabulary_warning,
+)
 from tests.assets.tokenizing.kept_root import EOS, KeptRoot, word_tokenizer
 
 TEXT = "the river runs past the mountain and the mountain stands\n" * 5
@@ -194,3 +200,22 @@ def test_a_lost_copy_in_the_data_set_comes_back(kept):
     kept.root.storage.remove(name)
     materialize_tokenizer(kept.root, kept.settings(), kept.log)
     assert kept.root.storage.read(name) == kept.root.read_bytes(pin.file)
+
+
+def test_a_vocabulary_smaller_than_asked_for_is_said_with_both_numbers(tmp_path, caplog):
+    kept = KeptRoot(tmp_path)
+    kept.land({("s", "a"): ["the cat sat on the mat " * 3]})
+    wanted = TokenizerSettings(train=TrainTokenizerSettings(vocab_size=2048), eos_token=EOS)
+    pin = materialize_tokenizer(kept.root, kept.settings(tokenizer=wanted), kept.log)
+    assert pin.vocab_size < 300
+    expected = f"2,048 ids were asked for .* 69 bytes of text gave {pin.vocab_size:,d}: "
+    assert re.search(expected, caplog.text)
+    assert re.search(expected, vocabulary_warning(pin) or "")
+
+
+def test_a_vocabulary_as_large_as_asked_for_needs_no_word(tmp_path):
+    kept = KeptRoot(tmp_path)
+    kept.land({("s", "a"): ["the cat sat on the mat " * 3]})
+    wanted = TokenizerSettings(train=TrainTokenizerSettings(vocab_size=262), eos_token=EOS)
+    pin = materialize_tokenizer(kept.root, kept.settings(tokenizer=wanted), kept.log)
+    assert vocabulary_warning(pin) is None
