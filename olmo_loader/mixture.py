@@ -170,31 +170,77 @@ def fixed_shares(shares: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lot:
+    """Instances of which a pass reads each equally often."""
+
+    ranges: NDArray[np.int64]
+    """Of instance numbers, ``(ranges, 2)``."""
+    times: float = 1.0
+    """How often: so many whole copies, and a seeded fraction, another one in every pass."""
+
+    @property
+    def count(self) -> int:
+        """Instances, each once."""
+        return int((self.ranges[:, 1] - self.ranges[:, 0]).sum())
+
+    @property
+    def part(self) -> int:
+        """Instances that the fraction takes."""
+        return math.floor((self.times - math.floor(self.times)) * self.count + 0.5)
+
+    @property
+    def size(self) -> int:
+        """Draws of one pass."""
+        return math.floor(self.times) * self.count + self.part
+
+    def fill(self, number: int, seed: Sequence[int], out: NDArray[Any]) -> None:
+        """Write the draws of a pass into ``out``, copy after copy.
+
+        Args:
+            number: of the pass. The fraction goes on from pass to pass through one permutation, so
+                that nothing is taken again before everything was taken.
+            seed: of the permutation.
+            out: integers ``(size,)``.
+        """
+        count, part, at = self.count, self.part, 0
+        for _ in range(math.floor(self.times)):
+            fill(self.ranges, out[at : at + count])
+            at += count
+        if part:
+            members = np.empty(count, out.dtype)
+            fill(self.ranges, members)
+            np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).shuffle(members)
+            out[at:] = members[(number * part + np.arange(part)) % count]
+
+
+Lots = tuple[Lot, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupUnits:
     """The instances of one group that a segment may draw."""
 
-    levels: tuple[NDArray[np.int64], ...]
-    """The first pass: ranges of instance numbers ``(ranges, 2)`` to be drawn before the next."""
-    whole: NDArray[np.int64]
-    """Ranges of every later pass."""
+    levels: tuple[Lots, ...]
+    """The first pass: instances to be drawn before those of the next level."""
+    whole: Lots
+    """Instances of every later pass."""
 
     @property
     def end(self) -> int:
         """A number above all of the group's instances."""
-        return max(
-            (int(part[:, 1].max()) for part in (*self.levels, self.whole) if len(part)), default=0
-        )
+        lots = [lot for level in (*self.levels, self.whole) for lot in level]
+        return max((int(lot.ranges[:, 1].max()) for lot in lots if len(lot.ranges)), default=0)
 
     def first_size(self) -> int:
-        """Return the number of instances of the first pass."""
-        return sum(map(_size, self.levels))
+        """Return the number of draws of the first pass."""
+        return sum(lot.size for level in self.levels for lot in level)
 
     def whole_size(self) -> int:
-        """Return the number of instances of a later pass."""
-        return _size(self.whole)
+        """Return the number of draws of a later pass."""
+        return sum(lot.size for lot in self.whole)
 
     def pass_size(self, number: int) -> int:
-        """Return the number of instances of a pass."""
+        """Return the number of draws of a pass."""
         return self.whole_size() if number else self.first_size()
 
     def draw_pass(self, number: int, seed: Sequence[int], out: NDArray[Any]) -> None:
@@ -206,17 +252,23 @@ class GroupUnits:
             out: integers ``(pass_size(number),)``.
         """
         at = 0
-        for level, part in enumerate((self.whole,) if number else self.levels):
-            end = at + _size(part)
-            fill(part, out[at:end])
+        for level, lots in enumerate((self.whole,) if number else self.levels):
+            begin = at
+            for place, lot in enumerate(lots):
+                lot.fill(number, [*seed, level, place, _FRACTIONS], out[at : at + lot.size])
+                at += lot.size
             sequence = np.random.SeedSequence([*seed, number, level])
-            np.random.Generator(np.random.PCG64(sequence)).shuffle(out[at:end])
-            at = end
+            np.random.Generator(np.random.PCG64(sequence)).shuffle(out[begin:at])
 
 
-def fresh_units(whole: NDArray[np.int64]) -> GroupUnits:
+_FRACTIONS = 2
+"""Ends the seed of a fraction, which no other seed ends with."""
+
+
+def fresh_units(whole: NDArray[np.int64], times: float = 1.0) -> GroupUnits:
     """Return the units of a group of which nothing was consumed."""
-    return GroupUnits(levels=(whole,), whole=whole)
+    lots = (Lot(ranges=whole, times=times),)
+    return GroupUnits(levels=(lots,), whole=lots)
 
 
 def ranges_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -246,10 +298,6 @@ def fill(ranges: NDArray[np.int64], out: NDArray[Any]) -> None:
 def number_dtype(end: int) -> np.dtype[Any]:
     """Return the type of instance numbers below ``end`` in memory."""
     return np.dtype(np.uint32 if end < ONE - 1 else np.int64)
-
-
-def _size(ranges: NDArray[np.int64]) -> int:
-    return int((ranges[:, 1] - ranges[:, 0]).sum())
 
 
 def draw_bits(seed: int, segment: int, first: int, count: int) -> NDArray[np.uint64]:

@@ -395,7 +395,7 @@ def read_plan(dataset_dir: Path, plan_id: str) -> Plan:
     # The file's hash was right, so the seals of its lines would say nothing new.
     lines: list[dict[str, Any]] = json.loads(b"[%s]" % b",".join(data.splitlines()))
     records = [check_index_record(line, str(lines_path)) for line in lines]
-    shards = train_records(records)
+    shards = train_records(records, record.get("retired") or ())
     if record["plan_id"] != plan_id or plan_fingerprint(shards, record) != record["fingerprint"]:
         raise IntegrityError(
             f"{path}: the fingerprint does not follow from the plan and its shards"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from olmo_loader.records import canonical_json, sha256_hex
@@ -10,12 +10,24 @@ from olmo_loader.shard_index import TRAIN_SPLIT
 
 SHUFFLE, MIXTURE = "shuffle", "mixture"
 CUT, BEST_FIT = "chunked", "best_fit"
-OPTIONAL_FIELDS = ("uses", "takedown", "packing_options")
+OPTIONAL_FIELDS = ("uses", "takedown", "packing_options", "shard_weights")
 
 
-def train_records(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records whose instances a training plan numbers: split ``train``, not retired."""
-    return [record for record in records if record["split"] == TRAIN_SPLIT and record["weight"] > 0]
+def train_records(
+    records: Sequence[dict[str, Any]], keep: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Return the records whose instances a training plan numbers: split ``train``, not retired.
+
+    Args:
+        records: of a snapshot.
+        keep: shards that stay though they are retired: an extended plan still numbers what its
+            parent read of them.
+    """
+    return [
+        record
+        for record in records
+        if record["split"] == TRAIN_SPLIT and (record["weight"] > 0 or record["shard"] in keep)
+    ]
 
 
 def plan_fingerprint(records: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_tables import CHUNKED, InstanceTable, SpanFiles
-from olmo_loader.mixture import GroupUnits, Mixture, ranges_of
+from olmo_loader.mixture import GroupUnits, Lot, Lots, Mixture, ranges_of
 from olmo_loader.mixture_sampler import MixtureSampler
 from olmo_loader.plan import Plan
 
@@ -32,7 +33,19 @@ def shard_groups(records: Sequence[Mapping[str, Any]], groups: Sequence[str]) ->
     return found
 
 
-def table_ranges(
+Times = Mapping[tuple[int, int], float]
+"""(table, shard) -> how often a pass reads the shard's instances there, where it is not once."""
+GroupLots = dict[float, Ranges]
+"""Times -> ranges of a group's instances ``(ranges, 2)``."""
+
+
+def times_of(segment: Mapping[str, Any]) -> dict[tuple[int, int], float]:
+    """Return the times that a segment of ``plan.json`` names."""
+    return {(table, shard): times for table, shard, times in segment.get("times") or ()}
+
+
+def table_lots(
+    number: int,
     table: InstanceTable,
     *,
     uses: Sequence[int],
@@ -40,31 +53,39 @@ def table_ranges(
     groups: Sequence[int],
     num_groups: int,
     spans: SpanFiles | None,
-) -> list[Ranges]:
-    """Return the instance numbers of a table by group: ascending ranges ``(ranges, 2)`` each.
+    times: Times,
+) -> list[GroupLots]:
+    """Return the instance numbers of a table by group, and by how often a pass reads them.
 
     Args:
+        number: of the table.
         table: of the plan.
         uses: the plan's uses of shards.
         num_tokens: of each shard.
         groups: of each shard, see `shard_groups`.
         num_groups: how many there are.
-        spans: of the plan; a table of spans belongs to the group of its first span.
+        spans: of the plan; a table of spans belongs to the group, and has the times, of the shard
+            of its first span.
+        times: shards read 0 times are left out.
     """
-    found: list[list[list[int]]] = [[] for _ in range(num_groups)]
+    found: list[dict[float, list[list[int]]]] = [{} for _ in range(num_groups)]
+
+    def note(shard: int, start: int, end: int) -> None:
+        often = times.get((number, shard), 1.0)
+        if groups[shard] >= 0 and often > 0 and end > start:
+            found[groups[shard]].setdefault(often, []).append([start, end])
+
     first = table.first_index
     if table.kind == CHUNKED:
         for use in range(table.start, table.end):
             end = first + num_tokens[uses[use]] // table.sequence_length
-            if end > first and groups[uses[use]] >= 0:
-                found[groups[uses[use]]].append([first, end])
+            note(uses[use], first, end)
             first = end
     elif table.num_instances:
         assert spans is not None
         shard = int(spans.spans[int(spans.offsets[table.start])]["shard"])
-        if groups[shard] >= 0:
-            found[groups[shard]].append([first, first + table.num_instances])
-    return [_merged(ranges) for ranges in found]
+        note(shard, first, first + table.num_instances)
+    return [{often: _merged(ranges) for often, ranges in own.items()} for own in found]
 
 
 def _merged(ranges: list[list[int]]) -> Ranges:
@@ -78,8 +99,8 @@ def _merged(ranges: list[list[int]]) -> Ranges:
 
 
 def segment_units(
-    levels: Sequence[Sequence[list[Ranges]]],
-    whole: Sequence[list[Ranges]],
+    levels: Sequence[Sequence[list[GroupLots]]],
+    whole: Sequence[list[GroupLots]],
     counts: NDArray[Any] | None,
     num_groups: int,
 ) -> list[GroupUnits]:
@@ -90,39 +111,58 @@ def segment_units(
     before. A group of which all instances were read equally often begins with a new pass.
 
     Args:
-        levels: tables of the first pass, level by level, each as `table_ranges`.
+        levels: tables of the first pass, level by level, each as `table_lots`.
         whole: tables of the further passes.
         counts: how often each instance was read before; None: nothing was.
         num_groups: how many there are.
     """
     units = []
     for group in range(num_groups):
-        found: list[Ranges] = []
+        found: list[Lots] = []
         for tables in levels:
-            ranges = _joined([table[group] for table in tables])
-            found += [ranges] if counts is None else _unread(ranges, counts)
+            lots = _joined([table[group] for table in tables])
+            found += [lots] if counts is None else _unread(lots, counts)
         units.append(
             GroupUnits(
-                levels=tuple(item for item in found if len(item)),
+                levels=tuple(level for level in found if level),
                 whole=_joined([table[group] for table in whole]),
             )
         )
     return units
 
 
-def _joined(parts: list[Ranges]) -> Ranges:
-    return np.concatenate([np.empty((0, 2), np.int64), *parts])
+def _joined(parts: Sequence[GroupLots]) -> Lots:
+    """Return the lots of several tables together, by times."""
+    every = sorted({often for part in parts for often in part})
+    return tuple(
+        Lot(ranges=np.concatenate([part[often] for part in parts if often in part]), times=often)
+        for often in every
+    )
 
 
-def _unread(ranges: Ranges, counts: NDArray[Any]) -> list[Ranges]:
-    numbers = [np.arange(start, end) for start, end in ranges.tolist()]
-    if not numbers:
+def copies_of(times: float) -> int:
+    """Return how often one pass reads an instance at most."""
+    return max(math.ceil(times), 1)
+
+
+def _unread(lots: Lots, counts: NDArray[Any]) -> list[Lots]:
+    """Return what of some lots was never read, and what the running pass still owes."""
+    members = [
+        np.concatenate([np.arange(start, end) for start, end in lot.ranges.tolist()])
+        for lot in lots
+    ]
+    if not members:
         return []
-    members = np.concatenate(numbers)
-    found = counts[members]
-    most = int(found.max())
-    never, fewer = found == 0, (found > 0) & (found < most)
-    return [ranges_of(members[never]), ranges_of(members[fewer])]
+    found = [counts[numbers] for numbers in members]
+    passes = max(
+        -(-int(read.max()) // copies_of(lot.times)) for lot, read in zip(lots, found, strict=True)
+    )
+    never, fewer = [], []
+    for lot, numbers, read in zip(lots, members, found, strict=True):
+        owed = (read > 0) & (read < passes * copies_of(lot.times))
+        never.append(Lot(ranges=ranges_of(numbers[read == 0]), times=lot.times))
+        fewer.append(Lot(ranges=ranges_of(numbers[owed]), times=min(lot.times, 1.0)))
+    return [tuple(lot for lot in level if len(lot.ranges)) for level in (never, fewer)]
 
 
 def count_before(plan: Plan, position: int) -> NDArray[Any]:
@@ -142,20 +182,24 @@ def plan_units(plan: Plan, segment: int) -> list[GroupUnits]:
     groups = shard_groups(shards, mixture.groups)
     spans, tables = plan.open_spans(), plan.tables
 
-    def ranges(number: int) -> list[Ranges]:
-        return table_ranges(
+    times = times_of(record)
+
+    def lots(number: int) -> list[GroupLots]:
+        return table_lots(
+            number,
             tables[number],
             uses=plan.uses,
             num_tokens=[item["n_tokens"] for item in shards],
             groups=groups,
             num_groups=len(mixture.groups),
             spans=spans,
+            times=times,
         )
 
     begin = int(record["first_instance"])
     return segment_units(
-        [[ranges(number) for number in level] for level in record["levels"]],
-        [ranges(number) for number in record["whole"]],
+        [[lots(number) for number in level] for level in record["levels"]],
+        [lots(number) for number in record["whole"]],
         count_before(plan, begin) if begin else None,
         len(mixture.groups),
     )
@@ -224,11 +268,21 @@ class PlanTokens:
 
 
 def mean_tokens(units: Sequence[GroupUnits], tokens: PlanTokens) -> NDArray[np.float64]:
-    """Return the mean real tokens per draw of each group."""
+    """Return the mean real tokens per draw of each group; 0 for one without instances."""
     means = np.zeros(len(units))
     for number, group in enumerate(units):
-        ranges = _joined([*group.levels] or [group.whole])
-        count = int((ranges[:, 1] - ranges[:, 0]).sum())
-        total = sum(int(tokens(np.arange(start, end)).sum()) for start, end in ranges.tolist())
+        lots = [lot for level in group.levels for lot in level] or list(group.whole)
+        count = sum(lot.times * lot.count for lot in lots)
+        total = sum(lot.times * _range_tokens(lot.ranges, tokens) for lot in lots)
         means[number] = total / count if count else 0.0
     return means
+
+
+def _range_tokens(ranges: Ranges, tokens: PlanTokens) -> int:
+    if tokens.are_equal:
+        return int((ranges[:, 1] - ranges[:, 0]).sum()) * int(tokens(ranges[:1, 0]).sum())
+    return sum(
+        int(tokens(np.arange(begin, min(begin + _CHUNK, end))).sum())
+        for start, end in ranges.tolist()
+        for begin in range(start, end, _CHUNK)
+    )

@@ -107,15 +107,17 @@ def count_accounts(
     left_out = {} if plan is None else _left_out(plan, spans)
     for record in records:
         account = accounts.setdefault(record["source"], SourceAccount())
-        if record["split"] == TRAIN_SPLIT and record["weight"] == 0:
-            account.not_drawn += Amount(record["n_docs"], record["n_tokens"])  # retired
+        is_retired = record["split"] == TRAIN_SPLIT and record["weight"] == 0
+        if is_retired and record["shard"] not in numbers:
+            account.not_drawn += Amount(record["n_docs"], record["n_tokens"])
             continue
         starts = np.asarray(open_docs(dataset_dir / record["shard"], record["n_docs"])["start"])
         masked = spans.get(record["shard"])
         if coverage is not None and record["split"] == TRAIN_SPLIT:
             shard = record["shard"]
             pieces = coverage.pieces(numbers[shard]) if shard in numbers else None
-            _count_pieces(account, record, starts, pieces, left_out.get(shard), masked)
+            unread = _unread_end(record, plan)
+            _count_pieces(account, record, starts, pieces, left_out.get(shard), masked, unread)
             continue
         _count_shard(account, record, starts, sequence_length)
         if masked is not None and record["split"] == TRAIN_SPLIT:
@@ -130,6 +132,16 @@ def _numbers(plan: Plan) -> dict[str, int]:
     return {record["shard"]: number for number, record in enumerate(plan.shards)}
 
 
+def _unread_end(record: Mapping[str, Any], plan: Plan | None) -> int:
+    """Return the end of what a shard's weight alone leaves out: all if it is retired."""
+    assert plan is not None
+    if record["weight"] == 0:
+        return int(record["n_tokens"])
+    if record["weight"] == 1 or plan.record["packing"] == BEST_FIT:
+        return 0
+    return int(record["n_tokens"]) // plan.sequence_length * plan.sequence_length
+
+
 def _left_out(plan: Plan, spans: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
     """Return by shard what a packed plan may have left out; others mask what they hold."""
     return dict(spans) if plan.record["packing"] == BEST_FIT else {}
@@ -142,8 +154,12 @@ def _count_pieces(
     pieces: ShardPieces | None,
     left_out: np.ndarray[Any, Any] | None,
     masked: np.ndarray[Any, Any] | None,
+    unread: int,
 ) -> None:
-    """Count a training shard range by range: drawn, cut but not drawn, left out, and the rest."""
+    """Count a training shard range by range: drawn, cut but not drawn, left out, and the rest.
+
+    Of the rest, what is before token `unread` could have been drawn and was not.
+    """
     size, none = record["n_tokens"], np.empty((0, 2), np.int64)
     drawn = none if pieces is None else pieces.union(least=1)
     cut = none if pieces is None else pieces.union()
@@ -152,6 +168,10 @@ def _count_pieces(
     rest = subtract_ranges(rest, out, size)
     account.in_instances += _amount(drawn, starts)
     account.not_drawn += _amount(subtract_ranges(cut, drawn, size), starts)
+    if unread:
+        idle = intersect_ranges(rest, np.array([[0, unread]]))
+        account.not_drawn += _amount(idle, starts)
+        rest = subtract_ranges(rest, idle, size)
     account.left_out += _amount(out, starts)
     if pieces is not None and pieces.is_chunked:
         account.shard_tails += _amount(rest, starts)

@@ -9,6 +9,7 @@ from typing import Any
 
 from assets.errors import ConfigurationError
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
+from assets.ordering.weighted import copies, has_parts, number_uses
 from assets.settings.ordering import MixtureSettings, OrderingSettings
 from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC, Mixture
 from olmo_loader.plan import CUTTING, PACKING, describe_plan
@@ -63,10 +64,10 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
         seed=ordering.seed,
     )
     shards = inputs.shards
-    uses = repeated_uses(shards, inputs.weights) if ordering.order == SHUFFLE else None
-    if ordering.packing == CUT and ordering.order == SHUFFLE and uses is None:
+    times = copies(shards, inputs.weights)
+    is_even = all(often == 1 for often in times)
+    if ordering.packing == CUT and ordering.order == SHUFFLE and is_even:
         return described
-    _refuse_weighted(shards, ordering)
     segment = {**described["segments"][0], "sequence_length": ordering.sequence_length}
     plan = {
         **described,
@@ -75,10 +76,14 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
         "segments": [segment],
         "algorithm": _algorithm(ordering, described["algorithm"]["permutation"]),
     }
-    if uses is not None:
-        plan["uses"] = uses
-        counts = [record["n_tokens"] // ordering.sequence_length for record in shards]
-        plan["num_instances"] = sum(counts[number] for number in uses)
+    if ordering.order == SHUFFLE and not is_even:
+        plan["numbered"] = times
+        if ordering.packing == CUT:
+            plan["uses"] = number_uses(times)
+    # Whole repeats of chunked shards follow from `uses`.
+    if ordering.order == MIXTURE or ordering.packing == BEST_FIT or has_parts(plan):
+        often = weights_of(shards) if ordering.order == MIXTURE else times
+        plan |= {} if all(weight == 1 for weight in often) else {"shard_weights": often}
     if ordering.packing == BEST_FIT:
         plan["packing_options"] = dataclasses.asdict(ordering.packing_options)
         plan["takedown"] = None if inputs.takedown is None else inputs.takedown.as_json()
@@ -91,15 +96,9 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
     return with_id(shards, plan)
 
 
-def _refuse_weighted(shards: Sequence[Mapping[str, Any]], ordering: OrderingSettings) -> None:
-    """Shards of one source are drawn alike by a mixture, and packed once."""
-    weighted = [record["shard"] for record in shards if record["weight"] != 1]
-    if weighted and (ordering.order == MIXTURE or ordering.packing == BEST_FIT):
-        raise ConfigurationError(
-            f"{len(weighted):,d} shards have a weight of their own (first: {weighted[0]}), which "
-            "mixtures and packed plans do not take in this version: set it to 1 with olmo-data "
-            "index weight, or set ordering to packing chunked, order shuffle"
-        )
+def weights_of(shards: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return how often each shard is read relative to its source's others."""
+    return [float(record["weight"]) for record in shards]
 
 
 def with_id(shards: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,29 +134,6 @@ def group_sizes(
             tokens = tokens // sequence_length * sequence_length
         sizes[name] = sizes.get(name, 0) + tokens
     return sizes
-
-
-def repeated_uses(shards: Sequence[Mapping[str, Any]], weights: SourceWeights) -> list[int] | None:
-    """Return shard numbers, each as often as its source's weight says; None if all are 1.
-
-    The shard's own weight counts too, see `olmo-data index weight`.
-
-    Raises:
-        ConfigurationError: a shard's weight is no whole number.
-    """
-    parts = [record["shard"] for record in shards if record["weight"] % 1]
-    if parts:
-        raise ConfigurationError(
-            f"the weights of {len(parts):,d} shards are no whole numbers (first: {parts[0]}): with "
-            "order: shuffle a weight is how often the whole shard is read; set ordering.order to "
-            "mixture, or give whole weights with olmo-data index weight"
-        )
-    times = [
-        int(weights.weights.get(record["source"]) or 1) * int(record["weight"]) for record in shards
-    ]
-    if all(count == 1 for count in times):
-        return None
-    return [number for number, count in enumerate(times) for _ in range(count)]
 
 
 def _algorithm(ordering: OrderingSettings, permutation: str) -> dict[str, str]:

@@ -31,6 +31,7 @@ from assets.ordering.order_files import (
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.plan_files import BuiltPlan, Licences, finish_plan, publish_files
 from assets.ordering.published import in_dataset, open_plan
+from assets.ordering.shard_wants import ShardWants, find_wants
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
 from assets.root import Root
 from assets.settings.ordering import MixtureSettings
@@ -39,7 +40,6 @@ from olmo_loader.global_indices import Order
 from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC, Mixture
 from olmo_loader.plan import JOINING, SOURCE_IDS_FILE, Plan, plan_name
 from olmo_loader.plan_identity import CUT, MIXTURE, SHUFFLE, train_records
-from olmo_loader.segment_units import segment_units
 from olmo_loader.shard_index import IndexSnapshot, in_plan_order
 
 NO_GROUP = (1 << 16) - 1
@@ -91,15 +91,23 @@ def extend_plan(
             cannot be, with the numbers and the remedy.
         IntegrityError: the snapshot does not hold the parent's shards.
     """
-    shards = train_records(in_plan_order(records))
+    kept = {record["shard"] for record in parent.shards}
+    shards = train_records(in_plan_order(records), kept)
     _check_prefix(parent, shards)
     _check_consumed(parent, extension)
-    described = _describe(parent, shards, records, snapshot, extension)
+    wants = find_wants(
+        parent,
+        shards,
+        extension.weights,
+        is_mixed=extension.mixture is not None,
+        sequence_length=extension.sequence_length or parent.sequence_length,
+    )
+    described = _describe(parent, shards, records, snapshot, extension, wants)
     plan_id = described["plan_id"]
     if root.storage.size(in_dataset(plan_name(plan_id))) is not None:
         return BuiltPlan(plan=open_plan(root, plan_id), is_new=False)
     with root.workspace() as folder:
-        maker = _Maker(root, folder, parent, shards, extension)
+        maker = _Maker(root, folder, parent, shards, extension, wants)
         plan, positions = maker.make(described)
         finish_plan(folder, plan, records, licences, positions)
         publish_files(root, plan_id, folder)
@@ -112,8 +120,8 @@ def _check_prefix(parent: Plan, shards: Sequence[Mapping[str, Any]]) -> None:
         if number >= len(shards) or shards[number]["sha256"] != record["sha256"]:
             raise IntegrityError(
                 f"plan {parent.plan_id}: its shard {record['shard']} is not number {number} of the "
-                "index: it is a plan of another data set or of a later snapshot, or the shard was "
-                "retired since"
+                "index: it is a plan of another data set or of a later snapshot; olmo-data plan show "
+                "says which plan this one has"
             )
 
 
@@ -148,6 +156,7 @@ def _describe(
     records: Sequence[dict[str, Any]],
     snapshot: IndexSnapshot,
     extension: Extension,
+    wants: ShardWants,
 ) -> dict[str, Any]:
     length = extension.sequence_length or parent.sequence_length
     settings = extension.mixture
@@ -184,8 +193,7 @@ def _describe(
         "prefix": extension.consumed,
         "settings": extension.settings_digest,
     }
-    if parent.record.get("uses") is not None:
-        plan["uses"] = [*parent.uses, *range(len(parent.shards), len(shards))]
+    plan |= wants.to_json(shards)
     for key in ("packing_options", "takedown"):
         if parent.record.get(key) is not None:
             plan[key] = parent.record[key]
@@ -219,9 +227,10 @@ class _Maker:
         parent: Plan,
         shards: Sequence[dict[str, Any]],
         extension: Extension,
+        wants: ShardWants,
     ) -> None:
         self._root, self._folder, self._parent, self._shards = root, folder, parent, shards
-        self._extension = extension
+        self._extension, self._wants = extension, wants
 
     def make(self, described: dict[str, Any]) -> tuple[dict[str, Any], int]:
         """Write spans, order and groups; return `plan.json` so far, and the positions."""
@@ -238,9 +247,9 @@ class _Maker:
             takedowns=self._extension.takedowns,
             groups=_groups(described),
             max_repetition=_most_repeated(described),
+            wants=self._wants,
         )
-        uses = described.get("uses") or list(range(len(self._shards)))
-        tables = SegmentTables(found.tables, found.spans, self._shards, uses)
+        tables = SegmentTables(found.tables, found.spans, self._shards, self._wants.uses)
         is_mixed = described["order"] == MIXTURE
         with OrderWriter(self._folder, tables.num_instances, has_groups=is_mixed) as writer:
             segments, rows = self._write_order(writer, described, found, tables, counts)
@@ -278,6 +287,9 @@ class _Maker:
             if segment.get("is_copied"):
                 continue
             begun = {**segment, "levels": found.levels, "whole": found.whole}
+            live = [*(table for level in found.levels for table in level), *found.whole]
+            if times := self._wants.times(found.tables, live, tables.first_shards()):
+                begun["times"] = times
             if segment["mixture"] is None:
                 segments[number] = self._write_shuffled(writer, tables, begun, number, counts)
                 continue
@@ -331,12 +343,7 @@ class _Maker:
         name = "all"
         shards = [{"source": name, "stratum": None, **_sized(item)} for item in self._shards]
         single = SegmentTables(tables.tables, tables.spans, shards, tables.uses)
-        units = segment_units(
-            [[single.ranges(table, [name]) for table in level] for level in segment["levels"]],
-            [],
-            grown,
-            1,
-        )[0]
+        units = single.units({**segment, "whole": []}, [name], grown)[0]
         order = np.empty(units.first_size(), writer.dtype)
         units.draw_pass(0, (self._parent.seed, number, 0), order)
         first = writer.positions

@@ -13,6 +13,7 @@ from assets.ordering.coverage import Coverage
 from assets.ordering.pack_plan import Packer, SpanWriter, long_document_classes, span_table
 from assets.ordering.published import dataset_dir
 from assets.ordering.recut import Unread, find_unread, write_joined
+from assets.ordering.shard_wants import ShardWants
 from assets.root import Root
 from olmo_loader.instance_tables import CHUNKED, InstanceTable, SpanFiles
 from olmo_loader.plan import Plan
@@ -47,6 +48,7 @@ def extend_tables(
     takedowns: Sequence[dict[str, Any]],
     groups: Sequence[str],
     max_repetition: float,
+    wants: ShardWants,
 ) -> ExtendedTables:
     """Return the tables of an extension.
 
@@ -60,11 +62,12 @@ def extend_tables(
         takedowns: records; packing leaves out what they name.
         groups: of the mixture, () for none.
         max_repetition: the most any group may be read: above 1 further passes need tables.
+        wants: how often a pass reads each shard from now on, and uses of shards.
     """
-    maker = _Tables(root, folder, parent, shards, takedowns)
-    if sequence_length == parent.sequence_length:
-        return maker.append(sequence_length)
-    return maker.cut_again(counts, sequence_length, groups, repeats=max_repetition > 1)
+    maker = _Tables(root, folder, parent, shards, takedowns, wants)
+    if wants.needs_cut:
+        return maker.cut_again(counts, sequence_length, groups, repeats=max_repetition > 1)
+    return maker.append(sequence_length)
 
 
 class _Tables:
@@ -75,13 +78,14 @@ class _Tables:
         parent: Plan,
         shards: Sequence[dict[str, Any]],
         takedowns: Sequence[dict[str, Any]],
+        wants: ShardWants,
     ) -> None:
+        self._wants = wants
         self._root, self._folder, self._parent, self._shards = root, folder, parent, shards
         self._taken = spans_by_shard(takedowns)
         self._tables = list(parent.tables)
         self._writer: SpanWriter | None = None
         self._is_packed = parent.record["packing"] != CUT
-        self._num_uses = len(parent.uses) + len(shards) - len(parent.shards)
 
     @property
     def _end(self) -> int:
@@ -106,7 +110,7 @@ class _Tables:
 
     def _add_chunked(self, length: int, start: int) -> int:
         """Add a table over uses of shards from `start` on; return its number."""
-        uses = [*self._parent.uses, *range(len(self._parent.shards), len(self._shards))]
+        uses = self._wants.uses
         count = sum(self._shards[number]["n_tokens"] // length for number in uses[start:])
         self._tables.append(
             InstanceTable(
@@ -146,35 +150,32 @@ class _Tables:
         num_tokens = [record["n_tokens"] for record in self._shards]
         levels: list[list[int]] = [[], []]
         lost = 0
-        for numbers in self._shards_by_group(groups):
-            unread = find_unread(coverage, num_tokens, numbers, len(self._parent.shards))
-            first = self._open_writer().num_instances
-            if self._is_packed:
-                ends = self._pack_unread(unread, length)
-            else:
-                ends, rest = write_joined(self._open_writer(), unread, length)
-                lost += rest
-            for level, (start, end) in enumerate(zip([first, *ends], ends, strict=False)):
-                if end > start:
-                    levels[level].append(self._add_spans(start, end, length))
+        for classes in self._shards_by_group(groups):
+            for unread in find_unread(coverage, num_tokens, classes, len(self._parent.shards)):
+                first = self._open_writer().num_instances
+                if self._is_packed:
+                    ends = self._pack_unread(unread, length)
+                else:
+                    ends, rest = write_joined(self._open_writer(), unread, length)
+                    lost += rest
+                for level, (start, end) in enumerate(zip([first, *ends], ends, strict=False)):
+                    if end > start:
+                        levels[level].append(self._add_spans(start, end, length))
         whole: list[int] = []
         if not self._is_packed:
-            whole = [self._add_chunked(length, 0)]
+            whole = [self._add_chunked(length, len(self._wants.uses) - len(self._shards))]
         elif repeats:
             whole = self._pack_shards(0, length)
         return self._finish([level for level in levels if level] or [[]], whole, lost)
 
-    def _shards_by_group(self, groups: Sequence[str]) -> list[list[int]]:
-        if groups:
-            found = shard_groups(self._shards, groups)
-        else:
-            names = sorted({record["source"] for record in self._shards})
-            found = shard_groups(self._shards, names)
-        return [
-            [number for number, own in enumerate(found) if own == group]
-            for group in range(-1, max(found, default=0) + 1)
-            if group in found
-        ]
+    def _shards_by_group(self, groups: Sequence[str]) -> list[dict[float, list[int]]]:
+        """Return the shards of each group by how often they are wanted, without retired ones."""
+        names = list(groups) or sorted({record["source"] for record in self._shards})
+        found: dict[int, dict[float, list[int]]] = {}
+        for number, group in enumerate(shard_groups(self._shards, names)):
+            if (often := self._wants.often[number]) > 0:
+                found.setdefault(group, {}).setdefault(often, []).append(number)
+        return [found[group] for group in sorted(found)]
 
     def _packer(self, length: int) -> Packer:
         options = self._parent.record["packing_options"]
@@ -187,16 +188,19 @@ class _Tables:
         )
 
     def _pack_shards(self, start: int, length: int) -> list[int]:
-        """Pack all documents of shards from number `start` on, one table per group."""
-        numbers = group_numbers(self._shards)
+        """Pack all documents of shards from number `start` on; shards wanted alike together."""
+        groups = group_numbers(self._shards)
+        classes: dict[tuple[int, float], list[int]] = {}
+        for number in range(start, len(self._shards)):
+            if (often := self._wants.often[number]) > 0:
+                classes.setdefault((groups[number], often), []).append(number)
         added = []
-        for group in sorted(set(numbers[start:])):
+        for _, numbers in sorted(classes.items()):
             packer = self._packer(length)
-            for number in range(start, len(self._shards)):
+            for number in numbers:
                 record = self._shards[number]
-                if numbers[number] == group:
-                    path = dataset_dir(self._root) / record["shard"]
-                    packer.add_shard(number, path, record, self._taken.get(record["shard"]))
+                path = dataset_dir(self._root) / record["shard"]
+                packer.add_shard(number, path, record, self._taken.get(record["shard"]))
             packer.finish()
             end = self._open_writer().num_instances
             if end > packer.first:

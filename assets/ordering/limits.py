@@ -12,7 +12,7 @@ from assets.ordering.coverage import Coverage, range_tokens
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.recut import read_counts
 from olmo_loader.mixture import GroupUnits, Mixture, pass_limits
-from olmo_loader.segment_units import mean_tokens, shard_groups
+from olmo_loader.segment_units import copies_of, mean_tokens, shard_groups
 
 _EPSILON = 1e-9
 
@@ -64,9 +64,13 @@ def _by_instances(
     """Return how often a group's instances were read at most, and the draws left within a pass."""
     most, within = [], []
     for group, cap in zip(units, mixture.max_repetition, strict=True):
-        parts = [counts[start:end] for start, end in group.whole.tolist()]
-        read = sum(int(part.sum()) for part in parts)
-        most.append(max((int(part.max(initial=0)) for part in parts), default=0))
+        read, passes = 0, 0
+        for lot in group.whole:
+            parts = [counts[start:end] for start, end in lot.ranges.tolist()]
+            read += sum(int(part.sum()) for part in parts)
+            reached = max((int(part.max(initial=0)) for part in parts), default=0)
+            passes = max(passes, -(-reached // copies_of(lot.times)))
+        most.append(passes)
         within.append(math.floor(cap * group.whole_size() + _EPSILON) - read)
     return most, within
 
@@ -89,9 +93,10 @@ def _by_tokens(
     within = []
     for number, group in enumerate(units):
         first = sum(
-            int(tables.tokens(np.arange(start, end)).sum())
+            lot.times * int(tables.tokens(np.arange(start, end)).sum())
             for level in group.levels
-            for start, end in level.tolist()
+            for lot in level
+            for start, end in lot.ranges.tolist()
             if not counts[start:end].any()
         )
         allowed = mixture.max_repetition[number] * (reached[number] + first) - read[number]

@@ -16,7 +16,7 @@ from assets.ordering.order_tables import SegmentTables
 from olmo_loader.global_indices import ORDER_FILE, Order, order_dtype
 from olmo_loader.mixture import GroupUnits, Mixture
 from olmo_loader.plan import SOURCE_IDS_FILE
-from olmo_loader.segment_units import mean_tokens, segment_units
+from olmo_loader.segment_units import mean_tokens
 
 GROUP_DTYPE = np.dtype("<u2")
 COPY_CHUNK = 1 << 22
@@ -93,12 +93,7 @@ def write_segment(
     mixture = Mixture.from_json(segment["mixture"])
     groups, first = mixture.groups, writer.positions
     counts = count_draws(writer.read_back(), tables.num_instances) if first else None
-    units = segment_units(
-        [[tables.ranges(table, groups) for table in level] for level in segment["levels"]],
-        [tables.ranges(table, groups) for table in segment["whole"]],
-        counts,
-        len(groups),
-    )
+    units = tables.units(segment, groups, counts)
     limits = draw_limits(mixture, units, tables, segment, counts)
     tokens = None if tables.tokens.are_equal else tables.tokens
     stochastic = mixture.sampler == "stochastic"
@@ -184,9 +179,9 @@ def recount_rows(
         instances = np.bincount(drawn, minlength=count)
         targets = mixture.average_shares(int(sums.sum()))
         weight = max(sum(mixture.weights), 1e-300)
+        units = tables.units({**segment, "levels": []}, mixture.groups, None)
         for group, name in enumerate(mixture.groups):
-            ranges = [tables.ranges(table, mixture.groups)[group] for table in segment["whole"]]
-            size = sum(int((part[:, 1] - part[:, 0]).sum()) for part in ranges)
+            size = units[group].whole_size()
             rows.append(
                 {
                     "segment": number,

@@ -7,6 +7,7 @@ is one window, and the document records of one shard.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,9 @@ from olmo_loader.takedowns import spans_by_shard
 
 LOW_UTILIZATION = 0.9
 """Below it a warning says that positions are wasted."""
+
+_CHOICE = 3
+"""Ends the seeds by which instances and documents of a fraction are chosen."""
 
 logger = logging.getLogger(__name__)
 
@@ -137,20 +141,29 @@ class Packer:
         seed: int,
         options: Mapping[str, Any],
         classes: np.ndarray | None,
+        report: PackingReport | None = None,
     ) -> None:
         self._writer, self._slots, self._seed = writer, slots, seed
         self._options, self._classes = options, classes
         self._waiting: list[np.ndarray] = []
         self._count = 0
         self.first = writer.num_instances
-        self.report = PackingReport()
+        self.report = PackingReport() if report is None else report
 
     def add_shard(
-        self, shard: int, tokens_path: Path, record: Mapping[str, Any], taken: np.ndarray | None
+        self,
+        shard: int,
+        tokens_path: Path,
+        record: Mapping[str, Any],
+        taken: np.ndarray | None,
+        share: float = 1.0,
     ) -> None:
-        """Take the documents of a shard, without those that touch a range in `taken`."""
+        """Take a seeded share of a shard's documents, without those that touch a taken range."""
         starts = np.asarray(open_docs(tokens_path, record["n_docs"])["start"], np.int64)
         ends = np.append(starts[1:], record["n_tokens"])
+        if share < 1:
+            chosen = choose(len(starts), share, (self._seed, shard))
+            starts, ends = starts[chosen], ends[chosen]
         if taken is not None:
             first = np.searchsorted(taken[:, 1], starts, side="right")
             last = np.searchsorted(taken[:, 0], ends, side="left")
@@ -246,10 +259,14 @@ def pack_plan(
 ) -> PackedTables:
     """Pack all documents of a plan, group by group, into `folder`.
 
+    Shards of one source with different weights are packed apart, so that an instance is read as
+    often as every document in it.
+
     Args:
         root: whose data set the shards are in.
         folder: gets `spans.npy` and `instance_offsets.npy`.
-        plan: description: sequence length, seed, packing options.
+        plan: description: sequence length, seed, packing options; `numbered` where an epoch reads
+            shards several times.
         shards: records of the training shards, in plan order.
         takedowns: records; documents that they name are left out.
     """
@@ -257,21 +274,56 @@ def pack_plan(
     options = plan["packing_options"]
     dataset, taken = dataset_dir(root), spans_by_shard(takedowns)
     classes = long_document_classes(root, shards, options, slots)
-    tables, reports = [], {}
+    times = plan.get("numbered")
+    tables: list[InstanceTable] = []
+    reports: dict[str, PackingReport] = {}
+
+    def pack(name: str, numbers: Sequence[int], share: float) -> tuple[int, int]:
+        packer = Packer(
+            writer,
+            slots=slots,
+            seed=plan["seed"],
+            options=options,
+            classes=classes,
+            report=reports.setdefault(name, PackingReport()),
+        )
+        for number in numbers:
+            record = shards[number]
+            path = dataset / record["shard"]
+            packer.add_shard(number, path, record, taken.get(record["shard"]), share)
+        packer.finish()
+        return packer.first, writer.num_instances
+
     with SpanWriter(folder) as writer:
-        for name, numbers in _by_group(shards):
-            packer = Packer(
-                writer, slots=slots, seed=plan["seed"], options=options, classes=classes
-            )
-            for number in numbers:
-                record = shards[number]
-                path = dataset / record["shard"]
-                packer.add_shard(number, path, record, taken.get(record["shard"]))
-            packer.finish()
-            tables.append(span_table(packer.first, writer.num_instances, slots))
-            reports[name] = packer.report.as_dict()
-            warn_if_low(name, reports[name])
-    return PackedTables(tables=tables, spans=writer.close(), report=reports)
+        for name, numbers in weighted_groups(shards, times):
+            often = 1.0 if times is None else times[numbers[0]]
+            rows = [pack(name, numbers, 1.0)] * math.floor(often) if often >= 1 else []
+            if often % 1:
+                rows.append(pack(name, numbers, often % 1))
+            for first, end in rows:
+                index = tables[-1].first_index + tables[-1].num_instances if tables else 0
+                tables.append(span_table(first, end, slots, first_index=index))
+    found = {name: report.as_dict() for name, report in reports.items()}
+    for name, report in found.items():
+        warn_if_low(name, report)
+    return PackedTables(tables=tables, spans=writer.close(), report=found)
+
+
+def weighted_groups(
+    shards: Sequence[dict[str, Any]], times: Sequence[float] | None
+) -> Iterator[tuple[str, list[int]]]:
+    """Yield (name of the group, numbers of its shards that are read equally often)."""
+    often = [record["weight"] for record in shards] if times is None else times
+    for name, numbers in groups_of(shards):
+        for weight in sorted({often[number] for number in numbers}):
+            yield name, [number for number in numbers if often[number] == weight]
+
+
+def choose(count: int, share: float, seed: Sequence[int]) -> np.ndarray:
+    """Return a seeded share of the numbers below `count`, ascending, int64."""
+    sequence = np.random.SeedSequence([*seed, _CHOICE])
+    members = np.random.Generator(np.random.PCG64(sequence)).permutation(count)
+    return np.sort(members[: math.floor(share * count + 0.5)])
 
 
 def warn_if_low(name: str, report: Mapping[str, Any]) -> None:
@@ -298,7 +350,7 @@ def span_table(
     )
 
 
-def _by_group(shards: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[int]]]:
+def groups_of(shards: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[int]]]:
     """Yield (source, or source/stratum, and numbers of its shards), by name."""
     groups = group_numbers(shards)
     for group in range(max(groups, default=-1) + 1):

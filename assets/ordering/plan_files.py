@@ -16,14 +16,15 @@ from assets.ordering.coverage import Coverage
 from assets.ordering.drafts import PlanInputs, draft_plan
 from assets.ordering.order_files import OrderWriter, write_segment
 from assets.ordering.order_tables import SegmentTables
-from assets.ordering.pack_plan import PackedTables, pack_plan
+from assets.ordering.pack_plan import PackedTables, SpanWriter, pack_plan
 from assets.ordering.provenance import covered_provenance_csv, provenance_csv
 from assets.ordering.published import in_dataset, loader_errors, open_plan
 from assets.ordering.shares import SourceWeights
+from assets.ordering.weighted import chunked_table, has_parts, segment_times, write_parts
 from assets.root import Root
 from assets.settings.ordering import OrderingSettings
 from olmo_loader.global_indices import ORDER_FILE, build_order, write_order
-from olmo_loader.instance_tables import CHUNKED, OFFSETS_FILE, SPANS_FILE, InstanceTable
+from olmo_loader.instance_tables import OFFSETS_FILE, SPANS_FILE, InstanceTable, SpanFiles
 from olmo_loader.plan import (
     PLAN_FILE,
     PROVENANCE_FILE,
@@ -147,10 +148,14 @@ def write_mixed(
     """
     shards = train_records(in_plan_order(records))
     uses = described.get("uses") or list(range(len(shards)))
-    tables = [_chunked_table(described, shards, uses)] if packed is None else packed.tables
-    prepared = SegmentTables(tables, packed.spans if packed else None, shards, uses)
+    tables, spans = _cut_tables(folder, described, shards, uses)
+    if packed is not None:
+        tables, spans = packed.tables, packed.spans
+    prepared = SegmentTables(tables, spans, shards, uses)
     plan = {**described, "num_instances": prepared.num_instances}
     plan["tables"] = [table.to_json() for table in tables]
+    if plan.get("numbered") is not None:
+        plan["numbered_tables"] = len(tables)
     if packed is not None:
         plan["packing_report"] = packed.report
     if described["order"] == MIXTURE:
@@ -172,7 +177,7 @@ def finish_plan(
     write_atomically(folder / SHARDS_FILE, shards_file(records))
     write_atomically(folder / PROVENANCE_FILE, b"")
     extra = [name for name in EXTRA_FILES if (folder / name).exists()]
-    shards = tuple(train_records(in_plan_order(records)))
+    shards = tuple(train_records(in_plan_order(records), plan.get("retired") or ()))
     sealed = seal_plan(folder, plan, positions, extra)
     # Provenance is counted from the order as it was written, not from what was meant.
     unfinished = Plan(folder=folder, record=sealed, shards=shards)
@@ -189,24 +194,31 @@ def _write_mixture(
     with OrderWriter(folder, tables.num_instances, has_groups=True) as writer:
         for number, segment in enumerate(plan["segments"]):
             begun = {**segment, "levels": [every], "whole": every}
+            if plan.get("shard_weights") is not None:
+                begun["times"] = segment_times(
+                    tables.tables, plan["shard_weights"], tables.uses, tables.first_shards()
+                )
             done, found = write_segment(writer, tables, begun, number=number, seed=plan["seed"])
             segments.append(done)
             rows += found
     return {**plan, "segments": segments, "sources": rows}, writer.positions
 
 
-def _chunked_table(
-    plan: Mapping[str, Any], shards: Sequence[Mapping[str, Any]], uses: Sequence[int]
-) -> InstanceTable:
-    length = plan["segments"][0]["sequence_length"]
-    return InstanceTable(
-        kind=CHUNKED,
-        first_index=0,
-        num_instances=sum(shards[number]["n_tokens"] // length for number in uses),
-        sequence_length=length,
-        start=0,
-        end=len(uses),
-    )
+def _cut_tables(
+    folder: Path,
+    plan: Mapping[str, Any],
+    shards: Sequence[dict[str, Any]],
+    uses: Sequence[int],
+) -> tuple[list[InstanceTable], SpanFiles | None]:
+    """Return the tables of a plan that is not packed: whole uses of shards, and fractions."""
+    if plan["packing"] == BEST_FIT:
+        return [], None
+    whole = chunked_table(plan, shards, uses)
+    if not has_parts(plan):
+        return [whole], None
+    with SpanWriter(folder) as writer:
+        parts = write_parts(writer, plan, shards, whole.num_instances)
+    return [whole, *parts], writer.close()
 
 
 def _check_lengths(records: Sequence[dict[str, Any]], ordering: OrderingSettings) -> None:

@@ -6,7 +6,7 @@ a document ends. What is left at the end of the stream is lost: less than one in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from assets.ordering.coverage import Coverage, ShardPieces
 from assets.ordering.pack_plan import SpanWriter
 from olmo_loader.instance_tables import SPAN
+from olmo_loader.segment_units import copies_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,30 +46,50 @@ def read_counts(pieces: ShardPieces, n_tokens: int) -> tuple[np.ndarray, np.ndar
 
 
 def find_unread(
-    coverage: Coverage, num_tokens: Sequence[int], shards: Sequence[int], num_read: int
-) -> Unread:
-    """Return the unread ranges of a group.
+    coverage: Coverage,
+    num_tokens: Sequence[int],
+    classes: Mapping[float, Sequence[int]],
+    num_read: int,
+) -> list[Unread]:
+    """Return the unread ranges of a group, apart for shards that are read differently often.
 
     Args:
         coverage: of the plan so far, counted up to where it is left.
         num_tokens: of every shard.
-        shards: numbers of the group's shards, ascending.
+        classes: how often a pass reads a shard -> numbers of the group's shards, ascending.
         num_read: shards from this number on are new: nothing of them was read.
     """
-    found = []
-    for shard in shards:
-        if shard < num_read:
-            bounds, counts = read_counts(coverage.pieces(shard), num_tokens[shard])
-        else:
-            bounds, counts = np.array([0, num_tokens[shard]]), np.zeros(1, np.int64)
-        rows = np.empty(len(counts), SPAN)
-        rows["shard"], rows["start"], rows["length"] = shard, bounds[:-1], np.diff(bounds)
-        found.append((rows, counts))
-    if not found:
-        return Unread(never=np.empty(0, SPAN), fewer=np.empty(0, SPAN))
-    spans = np.concatenate([rows for rows, _ in found])
-    counts = np.concatenate([count for _, count in found])
-    most = int(counts.max(initial=0))
+    found = {
+        times: [_read(coverage, num_tokens, shard, num_read) for shard in shards]
+        for times, shards in classes.items()
+    }
+    passes = max(
+        (
+            -(-int(counts.max(initial=0)) // copies_of(times))
+            for times, parts in found.items()
+            for _, counts in parts
+        ),
+        default=0,
+    )
+    return [_unread(parts, passes * copies_of(times)) for times, parts in found.items()]
+
+
+def _read(
+    coverage: Coverage, num_tokens: Sequence[int], shard: int, num_read: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranges of a shard as `SPAN` rows, and how often each was read."""
+    if shard < num_read:
+        bounds, counts = read_counts(coverage.pieces(shard), num_tokens[shard])
+    else:
+        bounds, counts = np.array([0, num_tokens[shard]]), np.zeros(1, np.int64)
+    rows = np.empty(len(counts), SPAN)
+    rows["shard"], rows["start"], rows["length"] = shard, bounds[:-1], np.diff(bounds)
+    return rows, counts
+
+
+def _unread(parts: Sequence[tuple[np.ndarray, np.ndarray]], most: int) -> Unread:
+    spans = np.concatenate([rows for rows, _ in parts])
+    counts = np.concatenate([count for _, count in parts])
     return Unread(
         never=spans[counts == 0],
         fewer=_joined(spans[(counts > 0) & (counts < most)]),

@@ -9,7 +9,7 @@ import numpy as np
 
 from assets.root import Root
 from olmo_loader.shard_format import SIDECAR_SUFFIXES, ShardWriter
-from olmo_loader.shard_index import add_record, index_name, shard_name
+from olmo_loader.shard_index import add_record, index_name, shard_name, weight_record
 
 EOS, PAD, VOCAB = 1, 0, 50
 TOKENIZER_SHA = "ab" * 32
@@ -98,6 +98,13 @@ class SmallDataSet:
         )
         assert self.root.storage.create(f"dataset/{index_name(self._seq)}", self._last)
         return name
+
+    def weigh(self, shard: str, weight: float) -> None:
+        """Append a record that changes a shard's weight; 0 retires it."""
+        assert self._last is not None
+        self._seq += 1
+        self._last = weight_record(shard, weight, reason="test", seq=self._seq, previous=self._last)
+        assert self.root.storage.create(f"dataset/{index_name(self._seq)}", self._last)
 
     def names(self) -> list[str]:
         """Every object of the root."""

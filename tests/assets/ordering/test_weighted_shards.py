@@ -1,0 +1,200 @@
+"""Shards with weights of their own, in plans of every kind and in extensions; retired shards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assets.ordering.accounting import count_accounts
+from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
+from assets.ordering.published import read_shard_index
+from assets.ordering.shares import SourceWeights
+from assets.settings.ordering import MixtureSettings
+from olmo_loader.plan import Plan
+from olmo_loader.verify import verify_plan
+from tests.assets.ordering.mixed_plans import (
+    extend,
+    instance_spans,
+    make_plan,
+    publish,
+    tokens_of,
+    weigh,
+)
+from tests.assets.ordering.small_data_set import PAD, SmallDataSet
+
+torch = pytest.importorskip("torch")
+loader = pytest.importorskip("olmo_loader.loader")
+
+LENGTHS = [5, 3, 8, 7, 1, 9, 4, 3, 6, 2] * 8
+"""384 tokens, so that a shard has 48 instances of 8."""
+MIXED = MixtureSettings(exhausted="renormalise")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallDataSet:
+    made = SmallDataSet(tmp_path)
+    for number, source in enumerate(("web", "web", "web", "wiki")):
+        made.add_shard(source, LENGTHS[number:] + LENGTHS[:number])
+    return made
+
+
+def names(small: SmallDataSet) -> list[str]:
+    return [record["shard"] for record in read_shard_index(small.root).records]
+
+
+def reads(plan: Plan, start: int = 0) -> dict[str, Counter[int]]:
+    """Return how often each token of each shard is read from a position on."""
+    found: dict[str, Counter[int]] = {record["shard"]: Counter() for record in plan.shards}
+    for index in plan.open_order()[start:].tolist():
+        for shard, first, end in instance_spans(plan, index):
+            found[plan.shards[shard]["shard"]].update(range(first, end))
+    return found
+
+
+def check(small: SmallDataSet, plan: Plan) -> None:
+    """The plan's own checks, the loader's view of it, and the accounting of its sources."""
+    check_mixed_order(plan, rebuild=True)
+    check_plan_provenance(plan)
+    assert not list(verify_plan(small.dataset, plan.plan_id))
+    records = read_shard_index(small.root).records
+    accounts = count_accounts(
+        small.dataset,
+        token_parts=(),
+        records=records,
+        sequence_length=plan.sequence_length,
+        pending={},
+        takedowns=(),
+        plan=plan,
+    )
+    for source, account in accounts.items():
+        own = [record for record in records if record["source"] == source]
+        assert account.accounted.tokens == sum(record["n_tokens"] for record in own)
+        assert account.accounted.documents == sum(record["n_docs"] for record in own)
+    drawn = sum(len(tokens) for tokens in reads(plan).values())
+    assert sum(account.in_instances.tokens for account in accounts.values()) == drawn
+    train = loader.build_train_dataloader(publish(small, plan), global_batch_size=5)
+    order, position = plan.open_order().tolist(), 0
+    for batch in train:
+        for row, index in enumerate(batch["index"].tolist()):
+            assert index == order[position]
+            real = tokens_of(small, plan, index)
+            padding = [PAD] * (batch["input_ids"].shape[1] - len(real))
+            assert batch["input_ids"][row].tolist() == real + padding
+            position += 1
+    assert position == len(order)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"order": "mixture", "mixture": MIXED},
+        {"packing": "best_fit", "length": 24},
+        {"packing": "best_fit", "length": 24, "order": "mixture", "mixture": MIXED},
+    ],
+)
+def test_a_weight_is_so_many_passes_and_a_seeded_fraction(
+    small: SmallDataSet, changes: dict[str, Any]
+) -> None:
+    twice, half, plain, _ = names(small)
+    small.weigh(twice, 2.25)
+    small.weigh(half, 0.5)
+    plan = make_plan(small, **changes)
+    check(small, plan)
+    found = reads(plan)
+    assert set(found[twice].values()) == {2, 3}
+    assert set(found[half].values()) == {1}
+    assert set(found[plain].values()) == {1}
+    for shard, weight in ((twice, 2.25), (half, 0.5), (plain, 1)):
+        assert found[shard].total() == pytest.approx(384 * weight, abs=16)
+    other = make_plan(small, seed=4, **changes)
+    assert found[half].keys() != reads(other)[half].keys()
+    assert len(found[half].keys() & reads(other)[half].keys()) > 0
+
+
+def test_a_mixture_weighs_inside_the_source_only(small: SmallDataSet) -> None:
+    twice = names(small)[0]
+    small.weigh(twice, 2.0)
+    weights = SourceWeights(weights={"web": 0.75, "wiki": 0.25})
+    plan = make_plan(small, order="mixture", weights=weights)
+    rows = {row["group"]: row for row in plan.record["sources"]}
+    assert rows["web"]["planned"] == pytest.approx(0.75, abs=0.02)
+    found = reads(plan)
+    per_shard = [found[name].total() for name in names(small)]
+    assert per_shard[0] / sum(per_shard[:3]) == pytest.approx(0.5, abs=0.12)
+
+
+def test_a_fraction_goes_on_from_pass_to_pass(small: SmallDataSet) -> None:
+    half = names(small)[0]
+    small.weigh(half, 0.5)
+    weights = SourceWeights(max_repetition={"web": 2.0, "wiki": 2.0})
+    plan = make_plan(small, order="mixture", weights=weights, mixture=MIXED)
+    check(small, plan)
+    assert set(reads(plan)[half].values()) == {1}
+    assert len(reads(plan)[half]) == 384
+
+
+@pytest.mark.parametrize("packing", ["chunked", "best_fit"])
+@pytest.mark.parametrize("mixture", [None, MIXED])
+@pytest.mark.parametrize("length", [None, 12])
+def test_a_retired_shard_is_read_no_more_and_its_prefix_stays(
+    small: SmallDataSet, packing: str, mixture: MixtureSettings | None, length: int | None
+) -> None:
+    parent = make_plan(small, packing=packing)
+    retired = names(small)[1]
+    small.weigh(retired, 0)
+    child = extend(small, parent, 60, mixture=mixture, sequence_length=length)
+    check(small, child)
+    np.testing.assert_array_equal(child.open_order()[:60], parent.open_order()[:60])
+    assert child.record["retired"] == [retired]
+    after = reads(child, 60)
+    assert not after.pop(retired)
+    before = reads(parent)
+    lost = child.record["lost_tokens"]
+    for shard, tokens in after.items():
+        read = reads(child)[shard]
+        assert set(read.values()) == {1}
+        assert len(before[shard]) - lost - 12 <= len(tokens | read) <= len(LENGTHS) * 384
+    small.add_shard("web", LENGTHS[5:] + LENGTHS[:5], generation=2)
+    grown = extend(small, child, 70, mixture=mixture)
+    check(small, grown)
+    assert not reads(grown, 70)[retired]
+    fresh = make_plan(small, packing=packing)
+    assert retired not in [record["shard"] for record in fresh.shards]
+
+
+@pytest.mark.parametrize("packing", ["chunked", "best_fit"])
+@pytest.mark.parametrize("mixture", [None, MIXED])
+def test_changed_weights_hold_from_the_extension_on(
+    small: SmallDataSet, packing: str, mixture: MixtureSettings | None
+) -> None:
+    parent = make_plan(small, packing=packing)
+    more, less, _, _ = names(small)
+    small.weigh(more, 3)
+    small.weigh(less, 0.5)
+    child = extend(small, parent, 20, mixture=mixture)
+    check(small, child)
+    at_start, after = reads(child), reads(child, 20)
+    consumed = {shard: set(at_start[shard]) - set(after[shard]) for shard in at_start}
+    left = 384 - len(consumed[more])
+    assert after[more].total() == pytest.approx(3 * left + 2 * len(consumed[more]), rel=0.35)
+    assert after[less].total() == pytest.approx(0.5 * (384 - 50), rel=0.35)
+    again = extend(small, child, 30, mixture=mixture)
+    check(small, again)
+
+
+def test_a_repeated_plan_goes_on_as_a_mixture_and_at_another_length(small: SmallDataSet) -> None:
+    parent = make_plan(small, weights=weigh(web=2.0, wiki=1.0))
+    small.weigh(names(small)[2], 0.5)
+    for options in (
+        {"mixture": MIXED},
+        {"sequence_length": 12, "weights": weigh(web=2.0, wiki=1.0)},
+        {"mixture": MIXED, "sequence_length": 12},
+    ):
+        child = extend(small, parent, 30, **options)
+        check(small, child)
+        check(small, extend(small, child, 35, mixture=MIXED))
