@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from assets.errors import ConfigurationError
 from assets.settings.checks import require
@@ -17,6 +17,8 @@ from assets.settings.checks import require
 _USERS: Mapping[str, tuple[str, ...]] = {
     "columns": ("parquet",),
     "path_field": ("jsonl", "parquet"),
+    "namespaces": ("wiki_xml",),
+    "markup": ("wiki_xml",),
 }
 """Formats that know an option; `auto` may turn out to be any of them."""
 
@@ -31,6 +33,11 @@ class ReadSettings:
     path_field: str | None = None
     """Jsonl and Parquet: key of the path of a source file whose code is the text; its extension
     names the programming language in the metadata."""
+
+    namespaces: tuple[int, ...] = (0,)
+    """MediaWiki XML: numbers of the namespaces whose pages are read; 0 holds the articles."""
+    markup: Literal["plain", "keep"] = "plain"
+    """Markup languages: whether files become plain text or stay as they are written."""
 
     def options(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, JSON values."""
@@ -56,4 +63,5 @@ class ReadSettings:
                 )
 
     def __post_init__(self) -> None:
+        require(len(self.namespaces) > 0, "namespaces: name at least one; 0 holds the articles")
         require(self.path_field != "", "path_field: the empty string names no key")

@@ -11,8 +11,8 @@ from assets.settings.checks import require
 from assets.settings.reading import ReadSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-READ_FORMATS = ("auto", "jsonl", "warc", "wet", "html", "text", "parquet", "code")
-LATER_FORMATS = ("csv", "tsv", "wiki_xml", "latex", "rst", "markdown", "man")
+READ_FORMATS = ("auto", "jsonl", "warc", "wet", "html", "text", "parquet", "code", "wiki_xml")
+LATER_FORMATS = ("csv", "tsv", "latex", "rst", "markdown", "man")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

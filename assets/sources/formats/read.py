@@ -16,6 +16,7 @@ from assets.sources.formats.record import Lost, Record
 from assets.sources.formats.sniff import SNIFF_BYTES, find_format
 from assets.sources.formats.warc import read_warc
 from assets.sources.formats.whole_file import read_code_file, read_html_file, read_text_file
+from assets.sources.formats.wiki_xml import read_wiki_xml
 
 
 def read_records(
@@ -78,6 +79,7 @@ _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
     "wet": lambda file: read_warc(file.stream),
     "html": lambda file: read_html_file(file.stream),
     "text": lambda file: read_text_file(file.stream),
+    "wiki_xml": lambda file: read_wiki_xml(file.stream, file.source.read),
     "code": lambda file: read_code_file(file.stream, file.landed_path),
 }
 

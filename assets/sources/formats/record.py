@@ -99,6 +99,10 @@ RULES: dict[str, Rule] = {
     "bad_parquet": _quarantined("no Parquet file, or one whose description is damaged"),
     "bad_schema": _quarantined("the columns of the file are not those that the source names"),
     "bad_value": _quarantined("a value that no text can stand for, such as a date of year 200,000"),
+    # XML dumps.
+    "bad_xml": _quarantined("an element that is not well-formed XML, or declares entities"),
+    "redirect": _dropped("a wiki page that only leads to another"),
+    "other_namespace": _dropped("a wiki page outside read.namespaces"),
     # WARC.
     "bad_warc": _quarantined("bytes that are no WARC record"),
     "bad_body": _quarantined("the HTTP body cannot be decoded"),
