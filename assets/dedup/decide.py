@@ -21,9 +21,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from assets.dedup.buckets import Buckets, find_buckets
+from assets.dedup.buckets import find_buckets
 from assets.dedup.kept import KeptBefore
 from assets.dedup.overlap import (
+    common_ends,
     containment_at_least,
     draw_outline,
     draw_outlines,
@@ -44,10 +45,10 @@ paragraphs are cut. The last two: what it equals or resembles is an external doc
 
 _MAX_CANDIDATES = 2**31 - 1
 _Sets: TypeAlias = tuple[np.ndarray, np.ndarray]
-_Buckets: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+_Buckets: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 _Outlines: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-_Least: TypeAlias = tuple[float, bool]
-"""The threshold, and whether it is one of containment."""
+_Least: TypeAlias = tuple[float, bool, int]
+"""The threshold, whether it is one of containment, and the size from which a set is a sample."""
 
 _COMPARED, _SIMILAR, _SKIPPED = 0, 1, 2
 
@@ -99,6 +100,7 @@ def decide(
     threshold: float,
     max_kept_per_bucket: int,
     by_containment: bool = False,
+    max_shingles: int | None = None,
 ) -> Decisions:
     """Decide one generation; see the module for the rule.
 
@@ -110,13 +112,23 @@ def decide(
         max_kept_per_bucket: kept documents that one bucket proposes at most.
         by_containment: similarity is the share of a document's shingles that a kept one has, not
             the Jaccard similarity.
+        max_shingles: sets of so many members are cut: they and others are compared below the last
+            member of a cut one. Null: all are whole.
 
     Raises:
         StageError: more documents than one generation can hold.
     """
     groups, first_kept = _exact_groups(arrivals.hashes, before, exact=exact)
-    buckets = find_buckets(arrivals.keys, arrivals.sets.sizes > 0, before, max_kept_per_bucket)
-    old = _number_candidates(buckets, first_kept)
+    is_known = first_kept >= 0
+    buckets = find_buckets(
+        arrivals.keys,
+        arrivals.sets.sizes > 0,
+        before,
+        max_kept_per_bucket,
+        first_kept[is_known],
+    )
+    old = buckets.old
+    first_kept[is_known] = np.searchsorted(old, first_kept[is_known])
     if len(old) + len(arrivals) > _MAX_CANDIDATES:
         raise StageError(
             f"{len(arrivals):,d} documents with {len(old):,d} earlier candidates are too many for "
@@ -128,10 +140,10 @@ def decide(
         (frozen(arrivals.sets.offsets), frozen(arrivals.sets.values)),
         groups,
         first_kept,
-        (buckets.of, buckets.starts, buckets.members, buckets.stored, buckets.kept),
+        (buckets.of, buckets.starts, buckets.members, buckets.kept),
         _room_for_outlines(old_sets, arrivals.sets, buckets.of),
         np.full(len(arrivals), -1, np.int64) if arrivals.urls is None else arrivals.urls,
-        (threshold, by_containment),
+        (threshold, by_containment, _MAX_CANDIDATES if max_shingles is None else max_shingles),
     )
     return _as_decisions(made, np.append(old, before.total + np.arange(len(arrivals))))
 
@@ -195,18 +207,6 @@ def _room_for_outlines(old: ShingleSets, new: ShingleSets, of: np.ndarray) -> _O
     return starts, drawn, np.concatenate([old.sizes, new.sizes])
 
 
-def _number_candidates(buckets: Buckets, first_kept: np.ndarray) -> np.ndarray:
-    """Number the earlier kept documents that can be met anew, from 0; return who they are, int64.
-
-    In `buckets` and `first_kept` the new numbers take the place of the old; the order is kept.
-    """
-    filled, known = buckets.filled, first_kept >= 0
-    old = np.unique(np.concatenate([buckets.members[filled], first_kept[known]]))
-    buckets.members[filled] = np.searchsorted(old, buckets.members[filled])
-    first_kept[known] = np.searchsorted(old, first_kept[known])
-    return old
-
-
 @kernel
 def _decide(
     old: _Sets,
@@ -264,14 +264,14 @@ def _note_url(of_url: np.ndarray, url: np.int64, survivor: int) -> None:
 @kernel
 def _keep(buckets: _Buckets, document: int, own: int) -> None:
     """Enter a kept document into its buckets, where there is room."""
-    of, starts, members, stored, kept = buckets
+    of, starts, members, kept = buckets
     for band in range(of.shape[1]):
         bucket = of[document, band]
         if bucket >= 0:
+            place = starts[bucket] + kept[bucket]
+            if place < starts[bucket + 1]:
+                members[place] = own
             kept[bucket] += 1
-            if starts[bucket] + stored[bucket] < starts[bucket + 1]:
-                members[starts[bucket] + stored[bucket]] = own
-                stored[bucket] += 1
 
 
 @kernel
@@ -288,17 +288,17 @@ def _best_match(
 ) -> tuple[int, float]:
     """Return the most similar, then first, kept candidate of a document, or (-1, -1)."""
     # Unpacked once: taking an array out of a tuple in the inner loop costs more than a comparison.
-    of, starts, members, stored, kept = buckets
+    of, starts, members, kept = buckets
     own = len(outlines[0]) - 1 - len(of) + document
     best, best_similarity = -1, -1.0
     for band in range(of.shape[1]):
         bucket = of[document, band]
-        if bucket < 0 or stored[bucket] == 0:
+        if bucket < 0 or kept[bucket] == 0:
             continue
         band_hits[band] += 1
-        counts[_SKIPPED] += kept[bucket] - stored[bucket]
         first = starts[bucket]
-        room = members[first : first + stored[bucket]]
+        room = members[first : min(first + kept[bucket], starts[bucket + 1])]
+        counts[_SKIPPED] += kept[bucket] - len(room)
         for candidate in _possible(room, own, document, outlines, least, seen, counts):
             found = _similarity(old, new, own, candidate, least)
             if found < 0.0:
@@ -321,7 +321,7 @@ def _possible(
 ) -> np.ndarray:
     """Return those members of a bucket, not seen yet, that outlines do not rule out."""
     starts, words, sizes = outlines
-    threshold, by_containment = least
+    threshold, by_containment, sample = least
     possible = np.empty(len(members), np.int64)
     count = 0
     start, num_words, size = np.uint64(starts[own]), starts[own + 1] - starts[own], sizes[own]
@@ -330,6 +330,11 @@ def _possible(
             continue
         seen[candidate] = document
         counts[_COMPARED] += 1
+        if max(size, sizes[candidate]) >= sample:
+            # Cut sets may differ in more members than the samples that are compared.
+            possible[count] = candidate
+            count += 1
+            continue
         total = size + sizes[candidate]
         other = starts[candidate]
         differing = num_differing_bits(
@@ -349,6 +354,8 @@ def _similarity(old: _Sets, new: _Sets, own: int, candidate: int, least: _Least)
     """Return the similarity of a document with a candidate, or -1 if it is below the threshold."""
     values, start, end = _set_of(old, new, own)
     others, other_start, other_end = _set_of(old, new, candidate)
+    if max(np.int64(end - start), np.int64(other_end - other_start)) >= least[2]:
+        end, other_end = common_ends(values, start, end, others, other_start, other_end, least[2])
     if least[1]:
         return containment_at_least(values, start, end, others, other_start, other_end, least[0])
     return jaccard_at_least(values, start, end, others, other_start, other_end, least[0])

@@ -25,6 +25,20 @@ def deciding_settings(dedup: DedupSettings) -> dict[str, Any]:
     }
 
 
+def decision_limits(dedup: DedupSettings) -> dict[str, Any]:
+    """Return the settings as `decide` takes them."""
+    minhash = dedup.minhash
+    if minhash is None:
+        return {"exact": dedup.exact, "threshold": 1.0, "max_kept_per_bucket": 1}
+    return {
+        "exact": dedup.exact,
+        "threshold": minhash.threshold,
+        "max_kept_per_bucket": minhash.max_kept_per_bucket,
+        "by_containment": minhash.similarity == "containment",
+        "max_shingles": minhash.max_shingles,
+    }
+
+
 def _not_neutral(dedup: DedupSettings) -> dict[str, Any]:
     """Return those of the settings added since the first version that are not as it was then."""
     minhash = dedup.minhash

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.dedup.decide import EXACT, Arrivals, decide
+from assets.dedup.deciding import decision_limits
 from assets.dedup.external import ExternalSet, prepare_external
 from assets.dedup.generation import STAGE
 from assets.dedup.minhash import SignatureSpec, band_keys
@@ -81,15 +82,7 @@ def _held_in_part(
     table = root.read_table(signature.objects["data"])
     _check_made_alike(root, signature, table, spec)
     table = table.filter(pa.array(keep[np.asarray(table["row"])]))
-    minhash = dedup.minhash
-    decisions = decide(
-        _arrivals(table, spec),
-        KeptRuns((run,)),
-        exact=dedup.exact,
-        threshold=1.0 if minhash is None else minhash.threshold,
-        max_kept_per_bucket=1 if minhash is None else minhash.max_kept_per_bucket,
-        by_containment=minhash is not None and minhash.similarity == "containment",
-    )
+    decisions = decide(_arrivals(table, spec), KeptRuns((run,)), **decision_limits(dedup))
     survivors = decisions.survivor
     hits = np.flatnonzero((survivors >= 0) & (survivors < external.count))
     numbers, inverse = np.unique(survivors[hits], return_inverse=True)

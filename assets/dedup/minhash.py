@@ -54,6 +54,8 @@ class SignatureSpec:
     characters: Characters = "none"
     """Which texts have shingles of characters."""
     character_ngram: int = DEFAULT_CHARACTER_NGRAM
+    max_shingles: int | None = None
+    """Shingles stored of a text, those with the least hashes; signatures are made from all."""
 
     @property
     def rows(self) -> int:
@@ -70,6 +72,8 @@ class SignatureSpec:
             "num_perm": str(self.num_perm),
             "ngram": str(self.ngram),
         }
+        if self.max_shingles is not None:
+            about["max_shingles"] = str(self.max_shingles)
         if self.characters == "none":
             return about
         languages = " ".join(UNSPACED_LANGUAGES) if self.characters == "language" else "all"

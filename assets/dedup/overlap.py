@@ -131,6 +131,43 @@ def intersection_size(
 
 
 @kernel
+def common_ends(
+    left: np.ndarray,
+    left_start: np.uint64,
+    left_end: np.uint64,
+    right: np.ndarray,
+    right_start: np.uint64,
+    right_end: np.uint64,
+    sample: int,
+) -> tuple[np.uint64, np.uint64]:
+    """Return the ends of two sorted sets up to the largest hash below which both are whole.
+
+    A set of `sample` members or more is cut: above its last member nothing is known. Below the
+    lesser of the last members of cut sets, the two are samples of at least `sample` shingles.
+    """
+    limit = np.uint32(0xFFFFFFFF)
+    if np.int64(left_end - left_start) >= sample:
+        limit = min(limit, left[left_end - np.uint64(1)])
+    if np.int64(right_end - right_start) >= sample:
+        limit = min(limit, right[right_end - np.uint64(1)])
+    return _end_below(left, left_start, left_end, limit), _end_below(
+        right, right_start, right_end, limit
+    )
+
+
+@kernel
+def _end_below(values: np.ndarray, low: np.uint64, high: np.uint64, limit: np.uint32) -> np.uint64:
+    """Return the position after the last of sorted values that is at most `limit`."""
+    while low < high:
+        middle = (low + high) >> _U1
+        if values[middle] <= limit:
+            low = middle + _U1
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def num_needed(total: np.int64, threshold: float) -> int:
     """Return how many members two sets of `total` members together must share at least.
 

@@ -163,6 +163,19 @@ def shingle_sets(
     return ShingleSets(offsets, values)
 
 
+def sampled(sets: ShingleSets, most: int | None) -> ShingleSets:
+    """Return sets of which only the `most` least hashes are left: a sample without choice.
+
+    Hashes are spread evenly, so what two sets share below a limit is a sample of what they share.
+    """
+    if most is None or not len(sets) or int(sets.sizes.max()) <= most:
+        return sets
+    sizes = np.minimum(sets.sizes, most)
+    offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    places = np.arange(int(offsets[-1])) + np.repeat(sets.offsets[:-1] - offsets[:-1], sizes)
+    return ShingleSets(offsets, sets.values[places])
+
+
 def are_unspaced(languages: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return for each language code whether it is written without spaces, bool."""
     found = pc.is_in(languages, value_set=pa.array(UNSPACED_LANGUAGES, languages.type))

@@ -25,7 +25,7 @@ from assets.canonical import fingerprint
 from assets.dedup.decontaminate import ContaminationIndex, PublishedIndex, load_index
 from assets.dedup.exact import HASH_BYTES, NORMALISATION, exact_hashes
 from assets.dedup.minhash import SignatureSpec, signatures
-from assets.dedup.shingles import Characters, ShingleSets, are_unspaced, shingle_sets
+from assets.dedup.shingles import Characters, ShingleSets, are_unspaced, sampled, shingle_sets
 from assets.document import DOC_ID_BYTES
 from assets.errors import IntegrityError
 from assets.manifest import PartEntry
@@ -68,6 +68,7 @@ def signature_spec(dedup: DedupSettings) -> SignatureSpec | None:
         seed=minhash.seed,
         characters=_CHARACTERS[minhash.shingles],
         character_ngram=minhash.character_ngram,
+        max_shingles=minhash.max_shingles,
     )
 
 
@@ -173,8 +174,10 @@ def signature_batch(
             character_ngram=spec.character_ngram,
         )
         found = np.ascontiguousarray(signatures(sets, spec)).view(np.uint8)
+        is_short = sets.sizes == 0
+        sets = sampled(sets, spec.max_shingles)
         columns.append(pa.LargeListArray.from_arrays(pa.array(sets.offsets), pa.array(sets.values)))
-        columns.append(fixed_binary(found, is_null=sets.sizes == 0))
+        columns.append(fixed_binary(found, is_null=is_short))
     if index is not None:
         items, shares = index.best(texts)
         columns += [pa.array(items, mask=items < 0), pa.array(shares, mask=items < 0)]

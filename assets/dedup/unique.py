@@ -31,7 +31,7 @@ from assets.dedup.decided import (
     survivor_ids,
     survivor_sources,
 )
-from assets.dedup.deciding import deciding_settings, warn_of_low_recall
+from assets.dedup.deciding import deciding_settings, decision_limits, warn_of_low_recall
 from assets.dedup.edits import apply_edits, shift_spans
 from assets.dedup.generation import (
     STAGE,
@@ -278,10 +278,7 @@ def _decide_generation(
         decisions = decide(
             reordered(arrived.arrivals, order, urls, folder),
             before,
-            exact=dedup.exact,
-            threshold=1.0 if minhash is None else minhash.threshold,
-            max_kept_per_bucket=1 if minhash is None else minhash.max_kept_per_bucket,
-            by_containment=minhash is not None and minhash.similarity == "containment",
+            **decision_limits(dedup),
         )
         decisions = restored(decisions, order, before.total)
         decisions = name_external(decisions, num_external)

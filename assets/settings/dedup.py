@@ -10,6 +10,8 @@ from assets.settings.bands import OPTIMUM, PRESETS, nearest_bands, optimal_bands
 from assets.settings.checks import refuse_later, require
 
 DEFAULT_NUM_PERM, DEFAULT_BANDS = 112, 14
+MIN_SAMPLE = 1024
+"""Fewer shingles than this tell similarities of .8 and .85 apart too badly."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,11 @@ class MinHashSettings:
     words elsewhere."""
     character_ngram: int = 8
     """Characters per shingle where characters are taken."""
+    max_shingles: int | None = None
+    """Shingles kept of a document for the comparison, those with the least hashes; null: all. A
+    document that has as many or more is compared in a sample of at least so many shingles of the
+    pair: the standard error of a similarity s is sqrt(s (1 - s) / max_shingles), .003 at .8 for
+    16384. Shorter ones are compared exactly."""
     verify: bool = True
     max_kept_per_bucket: int = 256
     """Kept documents of one band bucket that a document is compared with, first in order."""
@@ -57,6 +64,10 @@ class MinHashSettings:
             self._take_preset(self.preset)
         self._check_bands()
         refuse_later("verify", self.verify, accepted=True)
+        require(
+            self.max_shingles is None or self.max_shingles >= MIN_SAMPLE,
+            f"max_shingles: {self.max_shingles} must be at least {MIN_SAMPLE}, or null for all",
+        )
         require(self.max_kept_per_bucket >= 1, "max_kept_per_bucket: must be at least 1")
         require(0.0 < self.max_source_loss <= 1.0, "max_source_loss: must lie in (0, 1]")
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from assets.dedup.grouping import number_runs, run_starts, sort_hashes
+from assets.dedup.grouping import distinct_keys, number_runs, sort_hashes
 
+NOBODY = np.empty(0, np.int64)
 KEYS = st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=200)
 
 
@@ -32,10 +33,13 @@ def test_many_equal_keys(distinct):
 
 
 def test_runs_are_numbered_at_their_members():
-    order, ordered = sort_hashes(np.array([7, 5, 7, 9], np.uint64))
-    starts = run_starts(ordered)
-    assert starts.tolist() == [0, 1, 3, 4]
+    order, ordered = sort_hashes(np.array([7, 5, 7, 9, 2], np.uint64))
+    assert distinct_keys(ordered).tolist() == [2, 5, 7, 9]
     out = np.full(10, -1, np.int32)
-    number_runs(order, starts, np.array([-1, 4, 5]), np.array([2, 4, 6, 8]), out)
-    assert out.tolist() == [-1, -1, 4, -1, -1, -1, 4, -1, 5, -1]
-    assert run_starts(np.empty(0, np.uint64)).tolist() == [0]
+    sizes = number_runs(order, ordered, NOBODY, np.array([2, 4, 6, 8, 9]), 4, out)
+    assert sizes.tolist() == [2]
+    assert out.tolist() == [-1, -1, 4, -1, -1, -1, 4, -1, -1, -1]
+    sizes = number_runs(order, ordered, np.array([0, 0, 1, 3]), NOBODY, 0, out)
+    assert sizes.tolist() == [2, 1]
+    assert out.tolist() == [0, -1, 0, 1, -1, -1, 4, -1, -1, -1]
+    assert distinct_keys(np.empty(0, np.uint64)).tolist() == []
