@@ -71,10 +71,10 @@ def _sort_cell(
         cell = (room[i] >> shift) & mask
         keys[counts[cell]], order[counts[cell]] = room[i], room_order[i]
         counts[cell] += 1
-    start = np.int64(0)
+    start = 0
     for cell in range(cells):
         # Each count has moved on to where its cell ends.
-        end = counts[cell]
+        end = int(counts[cell])
         if end - start > _INSERTION_LIMIT:
             _sort_by_comparison(keys[start:end], order[start:end])
         elif end - start > 1:
