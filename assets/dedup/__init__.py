@@ -12,6 +12,7 @@
     overlap.py         exact Jaccard, and a cheap proof that a pair is below the threshold
     decide.py          the greedy decision
     kept.py, runs.py   what earlier generations kept, as sorted runs on disk
+    earlier.py, compaction.py, merging.py    few runs in place of many, with the same answers
     run_search.py, checked_arrays.py   search in them, checked where it reads
     external.py        documents of another set, which count as kept before everything else
     sets_beside.py     evaluation items and external documents: made, and frozen once published

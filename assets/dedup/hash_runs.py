@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from assets.dedup.checked_arrays import BLOCK_BYTES, CheckedArray, block_checksums
-from assets.dedup.run_search import block_bounds, equal_ranges, touched_by_search
+from assets.dedup.run_search import block_bounds, copy_ranges, equal_ranges, touched_by_search
 from assets.dedup.runs import load_small, local_path, save_array
 from assets.dedup.utf8 import frozen
 from assets.root import ObjectRef, Root
@@ -39,7 +39,7 @@ def write_hashes(
         root: where to.
         folder: `dedup/<generation>-<fp16>`.
         kind: what is hashed.
-        hashes: uint64, sorted, distinct.
+        hashes: uint64, sorted; distinct, or with an owner each.
         owners: uint32, the number of a kept document of the generation for each, or `NOBODY`.
     """
     arrays = {
@@ -90,18 +90,31 @@ class SeenHashes:
         return sum(run.array.num_checked_bytes for run in self._runs)
 
 
+def open_hashes(
+    root: Root, kind: str, objects: Mapping[str, ObjectRef]
+) -> tuple[CheckedArray, CheckedArray]:
+    """Return the hashes of one run and their owners.
+
+    Raises:
+        IntegrityError: an object is missing, has another size, or is not what was written.
+    """
+    data, owners = objects[kind], objects[f"{kind}_owners"]
+    checksums = load_small(root, objects[f"{kind}_checksums"])
+    # As many fences as blocks of hashes; the rest are those of the owners.
+    blocks = len(load_small(root, objects[f"{kind}_fences"]))
+    return (
+        CheckedArray(local_path(root, data), data.name, checksums[:blocks]),
+        CheckedArray(local_path(root, owners), owners.name, checksums[blocks:]),
+    )
+
+
 class _HashRun:
     def __init__(
         self, root: Root, kind: str, objects: Mapping[str, ObjectRef], withdrawn: np.ndarray
     ) -> None:
-        data, owners = objects[kind], objects[f"{kind}_owners"]
         self._fences = load_small(root, objects[f"{kind}_fences"])
-        checksums = load_small(root, objects[f"{kind}_checksums"])
-        # As many fences as blocks of hashes; the rest are those of the owners.
-        blocks = len(self._fences)
-        self.array = CheckedArray(local_path(root, data), data.name, checksums[:blocks])
-        self._owners = CheckedArray(local_path(root, owners), owners.name, checksums[blocks:])
-        self._withdrawn = np.sort(withdrawn)
+        self.array, self._owners = open_hashes(root, kind, objects)
+        self._withdrawn = withdrawn
 
     def contain(self, queries: np.ndarray) -> np.ndarray:
         bounds = block_bounds(self._fences, queries, self.array)
@@ -109,7 +122,11 @@ class _HashRun:
         ranges = equal_ranges(self.array.array, queries, bounds, self.array.per_block)
         found: np.ndarray = ranges[:, 1] > ranges[:, 0]
         if len(self._withdrawn):
-            at = ranges[found, 0]
-            self._owners.check(at, at + 1)
-            found[found] = ~np.isin(self._owners.array[at].astype(np.int64), self._withdrawn)
+            # Compacted runs may have a hash several times, with an owner each.
+            starts, ends = ranges[found, 0], ranges[found, 1]
+            self._owners.check(starts, ends)
+            owners = copy_ranges(self._owners.array, starts, ends).astype(np.int64)
+            is_live = ~np.isin(owners, self._withdrawn)
+            firsts = np.append(0, np.cumsum(ends - starts))[:-1]
+            found[found] = np.logical_or.reduceat(is_live, firsts) if len(firsts) else False
         return found

@@ -91,21 +91,36 @@ def write_run(
         about: how it was made (scheme, seed, hash names), for readers.
     """
     arrays = dict(zip(ARRAYS, _sorted_arrays(kept), strict=True))
-    checksums = {name: block_checksums(array) for name, array in arrays.items()}
     header = {
         "version": 1,
         "count": len(kept.rows),
         "parts": [[part.source, part.part, part.first, part.count] for part in kept.parts],
-        "blocks": {name: len(sums) for name, sums in checksums.items()},
         "made": about,
     }
-    prefixes = _prefixes(arrays["hashes"])
-    arrays["hash_fences"] = prefixes[:: BLOCK_BYTES // 32].copy()
-    arrays["band_fences"] = arrays["band_keys"][:: BLOCK_BYTES // 8].copy()
-    arrays["checksums"] = np.concatenate([checksums[name] for name in ARRAYS])
+    return publish_run(root, folder, arrays, header)
+
+
+def publish_run(
+    root: Root, folder: str, arrays: dict[str, np.ndarray], header: dict[str, Any]
+) -> dict[str, ObjectRef]:
+    """Publish the arrays of a run, as named in `ARRAYS`, with what finds and checks their blocks.
+
+    Args:
+        root: where to.
+        folder: below `dedup/`.
+        arrays: by name.
+        header: what `run.json` says besides.
+    """
+    checksums = {name: block_checksums(arrays[name]) for name in ARRAYS}
+    header = header | {"blocks": {name: len(sums) for name, sums in checksums.items()}}
+    small = {
+        "hash_fences": hash_prefixes(arrays["hashes"][:: BLOCK_BYTES // 32]),
+        "band_fences": arrays["band_keys"][:: BLOCK_BYTES // 8].copy(),
+        "checksums": np.concatenate(list(checksums.values())),
+    }
     objects = {
         f"run_{name}": root.publish(f"{folder}/{name}.npy", functools.partial(save_array, array))
-        for name, array in arrays.items()
+        for name, array in (arrays | small).items()
     }
     objects["run"] = root.publish_bytes(f"{folder}/run.json", canonical_json(header))
     return objects
@@ -133,7 +148,7 @@ def _sorted_arrays(kept: KeptDocuments) -> tuple[np.ndarray, ...]:
     )
 
 
-def _prefixes(hashes: np.ndarray) -> np.ndarray:
+def hash_prefixes(hashes: np.ndarray) -> np.ndarray:
     """Return the first eight bytes of each hash as a number that sorts like the bytes, uint64."""
     return np.ascontiguousarray(hashes[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
 
@@ -160,6 +175,9 @@ class Run:
         """
         header = json.loads(root.read_bytes(objects["run"]))
         self.count: int = header["count"]
+        self.made: dict[str, Any] = header["made"]
+        # First document of each generation; a run of one generation says nothing about it.
+        self._firsts = np.array(header.get("generations", [0]), np.int64)
         self._parts = {
             (source, part): KeptPart(source=source, part=part, first=first, count=count)
             for source, part, first, count in header["parts"]
@@ -181,15 +199,23 @@ class Run:
     def find_exact(self, hashes: np.ndarray) -> np.ndarray:
         """Return the ordinal of the live kept document with each hash, or -1; int64."""
         rows, ordinals = self._arrays["hashes"], self._arrays["hash_ordinals"]
-        bounds = block_bounds(self._hash_fences, _prefixes(hashes), rows)
+        bounds = block_bounds(self._hash_fences, hash_prefixes(hashes), rows)
         rows.check(*touched_by_search(bounds, rows))
         at = first_equal_rows(rows.array, hashes, bounds)
-        hits = np.flatnonzero(at >= 0)
-        ordinals.check(at[hits], at[hits] + 1)
         found = np.full(len(hashes), -1, np.int64)
-        found[hits] = ordinals.array[at[hits]]
-        if len(self._is_dead):
-            found[hits] = np.where(self._is_dead[found[hits]], -1, found[hits])
+        hits = np.flatnonzero(at >= 0)
+        while len(hits):
+            ordinals.check(at[hits], at[hits] + 1)
+            found[hits] = ordinals.array[at[hits]]
+            if not len(self._is_dead):
+                break
+            # A text that was withdrawn may have been kept again by a later generation.
+            hits = hits[self._is_dead[found[hits]]]
+            found[hits] = -1
+            at[hits] += 1
+            hits = hits[at[hits] < len(rows)]
+            rows.check(at[hits], at[hits] + 1)
+            hits = hits[(rows.array[at[hits]] == hashes[hits]).all(axis=1)]
         return found
 
     def find_buckets(
@@ -224,16 +250,30 @@ class Run:
 
     def sources(self, ordinals: np.ndarray) -> list[str]:
         """Return the source of each kept document."""
-        parts = sorted(self._parts.values(), key=lambda part: (part.first, part.count))
+        parts = self.parts
         ends = np.array([part.first + part.count for part in parts], np.int64)
         return [parts[at].source for at in np.searchsorted(ends, ordinals, "right").tolist()]
 
     def part_doc_ids(self, source: str, part: str) -> tuple[int, np.ndarray]:
-        """Return the first ordinal and the ids (n, 16) of what was kept of one part."""
+        """Return the number of a part's first kept document in its generation, and all their ids.
+
+        The ids are (n, 16) uint8.
+        """
         kept = self._parts.get((source, part))
-        if kept is None:
+        if kept is None or not kept.count:
             return 0, np.empty((0, 16), np.uint8)
-        return kept.first, self.doc_ids(np.arange(kept.first, kept.first + kept.count))
+        generation = int(np.searchsorted(self._firsts, kept.first, "right")) - 1
+        ids = self.doc_ids(np.arange(kept.first, kept.first + kept.count))
+        return kept.first - int(self._firsts[generation]), ids
+
+    @property
+    def parts(self) -> list[KeptPart]:
+        """The parts of the run, in the order of their documents."""
+        return sorted(self._parts.values(), key=lambda part: (part.first, part.count))
+
+    def array(self, name: str) -> CheckedArray:
+        """Return one of the arrays that `ARRAYS` names."""
+        return self._arrays[name]
 
     @property
     def num_checked_bytes(self) -> int:
@@ -261,7 +301,7 @@ class KeptRuns:
         """See `KeptBefore.find_exact`."""
         found = np.full(len(hashes), -1, np.int64)
         # In the order of the bytes, so that a search walks through a run once.
-        order = np.argsort(_prefixes(hashes), kind="stable")
+        order = np.argsort(hash_prefixes(hashes), kind="stable")
         for run, base in zip(self.runs, self._bases, strict=False):
             open_ones = order[found[order] < 0]
             ordinals = run.find_exact(frozen(hashes[open_ones]))

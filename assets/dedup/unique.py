@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from assets.canonical import fingerprint
@@ -32,6 +31,7 @@ from assets.dedup.decided import (
     survivor_sources,
 )
 from assets.dedup.deciding import deciding_settings, decision_limits, warn_of_low_recall
+from assets.dedup.earlier import find_stretches, open_runs, open_seen
 from assets.dedup.edits import apply_edits, shift_spans
 from assets.dedup.generation import (
     STAGE,
@@ -39,10 +39,10 @@ from assets.dedup.generation import (
     publish_generation,
     withdrawn_ordinals,
 )
-from assets.dedup.hash_runs import PARAGRAPHS, WINDOWS, SeenHashes
+from assets.dedup.hash_runs import SeenHashes
 from assets.dedup.replace import Replaced, find_replaced
 from assets.dedup.report import cluster_sizes, stage_facts
-from assets.dedup.runs import KeptRuns, Run
+from assets.dedup.runs import KeptRuns
 from assets.dedup.sets_beside import SetsBeside, check_sets_unchanged, prepare_sets
 from assets.dedup.signatures import (
     STAGE as SIGNATURES,
@@ -266,7 +266,8 @@ def _decide_generation(
 ) -> list[PartEntry]:
     """Decide and publish the last of `ready`, all before it being committed."""
     item, dedup, spec = ready[-1], settings.dedup, signature_spec(settings.dedup)
-    before, replaced = _state_before(root, clean, manifest, ready, sets)
+    state = _state_before(root, clean, manifest, ready, sets)
+    before, replaced = state.kept, state.replaced
     num_external = 0 if sets.external is None else sets.external.count
     minhash = dedup.minhash
     with root.workspace() as folder:
@@ -289,7 +290,7 @@ def _decide_generation(
             decisions,
             order,
             before.total,
-            _seen(root, manifest, ready, replaced),
+            state.seen,
             folder,
         )
         decided = DecidedGeneration(
@@ -317,22 +318,38 @@ def _decide_generation(
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Before:
+    """What earlier generations left for one that is decided."""
+
+    kept: KeptRuns
+    seen: dict[str, SeenHashes]
+    replaced: Replaced
+
+
 def _state_before(
     root: Root, clean: Manifest, manifest: Manifest, ready: Sequence[_Ready], sets: SetsBeside
-) -> tuple[KeptRuns, Replaced]:
+) -> _Before:
     """Return what counts as kept for the last of `ready`, and what its changed files mean."""
     *earlier, item = ready
     tables = _withdrawn_tables(root, manifest, earlier)
-    runs = _open_runs(root, manifest, earlier, tables)
+    entries = [manifest.task_entries("", one.task)[0] for one in earlier]
+    stretches = find_stretches(root, entries)
+    dead = withdrawn_ordinals(tables)
+    runs = open_runs(root, stretches, dead)
     replaced = find_replaced(
         root, item.generation.versions, clean.entries(), _by_part(manifest), runs
     )
     if replaced.withdrawn.num_rows:
         # What this generation withdraws does not count as kept for itself either.
-        tables[item.generation.number] = replaced.withdrawn
-        runs = _open_runs(root, manifest, earlier, tables)
+        dead = withdrawn_ordinals(tables | {item.generation.number: replaced.withdrawn})
+        runs = open_runs(root, stretches, dead)
     first = [] if sets.external is None else [sets.external.open(root)]
-    return KeptRuns((*first, *runs.values())), replaced
+    return _Before(
+        kept=KeptRuns((*first, *dict.fromkeys(runs.values()))),
+        seen=open_seen(root, stretches, dead),
+        replaced=replaced,
+    )
 
 
 def _generation_facts(
@@ -349,19 +366,6 @@ def _generation_facts(
     }
 
 
-def _seen(
-    root: Root, manifest: Manifest, ready: Sequence[_Ready], replaced: Replaced
-) -> dict[str, SeenHashes]:
-    """Return by kind the hashes of the generations before the last of `ready`."""
-    *earlier, item = ready
-    tables = _withdrawn_tables(root, manifest, earlier)
-    dead = withdrawn_ordinals(tables | {item.generation.number: replaced.withdrawn})
-    nothing = np.empty(0, np.int64)
-    entries = [manifest.task_entries("", one.task)[0] for one in earlier]
-    runs = [(entry.objects, dead.get(entry.generation, nothing)) for entry in entries]
-    return {kind: SeenHashes(root, kind, runs) for kind in (PARAGRAPHS, WINDOWS)}
-
-
 def _by_part(manifest: Manifest) -> dict[tuple[str, str], PartEntry]:
     return {(entry.source, entry.part): entry for entry in manifest.entries() if entry.source}
 
@@ -376,17 +380,3 @@ def _withdrawn_tables(
         for entry in manifest.entries()
         if not entry.source and (wanted is None or entry.generation in wanted)
     }
-
-
-def _open_runs(
-    root: Root, manifest: Manifest, ready: Sequence[_Ready], tables: Mapping[int, pa.Table]
-) -> dict[int, Run]:
-    """Open the runs of earlier generations, documents withdrawn since left out."""
-    dead = withdrawn_ordinals(tables)
-    nothing = np.empty(0, np.int64)
-    runs = {}
-    for item in ready:
-        (entry,) = manifest.task_entries("", item.task)
-        number = item.generation.number
-        runs[number] = Run(root, entry.objects, dead.get(number, nothing))
-    return runs

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from assets.dedup.earlier import COMPACTED
 from assets.manifest import Manifest, list_segments
 from assets.ordering.published import in_dataset, read_published, read_shard_index
 from assets.root import Root
@@ -122,7 +123,7 @@ def _manifest_prefixes() -> Iterator[str]:
     for stage in PART_STAGES:
         yield f"{stage}/"
         yield f"ledger/{stage}/"
-    yield "dedup/"
+    yield from ("dedup/", f"{COMPACTED}/")
 
 
 def _data_set_prefixes() -> tuple[str, ...]:
@@ -130,7 +131,7 @@ def _data_set_prefixes() -> tuple[str, ...]:
 
 
 def _manifest_names(root: Root) -> Iterator[str]:
-    for stage in PART_STAGES:
+    for stage in (*PART_STAGES, COMPACTED):
         for segment in list_segments(root, stage):
             yield segment.name
         for entry in Manifest.load(root, stage).entries():

@@ -12,6 +12,7 @@ from typing import TextIO
 import pandas as pd
 
 from assets.data_platform import open_platform
+from assets.dedup.compaction import compact
 from assets.dedup.generation import STAGE
 from assets.dedup.held import Held, find_held
 from assets.dedup.report import recall_table, stage_facts
@@ -33,6 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
         "report": _say_report,
         "spans": _say_spans,
         "against": _say_against,
+        "compact": _compact,
     }
     return questions[arguments.question](arguments)
 
@@ -95,6 +97,14 @@ def _say_spans(arguments: argparse.Namespace) -> int:
         say(f"{doc_id.hex()}  {num_words:8,d} words  {escape(source)}  {beginning}")
     if not found:
         say("No kept text repeats an earlier one.")
+    return 0
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    """Merge the last runs of kept documents."""
+    platform = open_platform(arguments.config, root=arguments.root)
+    before, after = compact(platform.root)
+    say(f"runs: {before:,d} before, {after:,d} now")
     return 0
 
 

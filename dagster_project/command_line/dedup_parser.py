@@ -29,6 +29,7 @@ def add_dedup_commands(
     questions = command.add_subparsers(dest="question", required=True, metavar="QUESTION")
     _add_curve(_question(questions, "curve", "what bands can be expected to find"), positive)
     _question(questions, "report", "what was found, as on the asset's page")
+    _question(questions, "compact", "merge the runs of many landings; every answer stays the same")
     spans = _question(questions, "spans", "the longest repeated spans (dedup.spans)")
     spans.add_argument("--limit", type=positive, default=20, help="spans (default: 20)")
     _add_against(_question(questions, "against", "kept documents that another set holds"), positive)

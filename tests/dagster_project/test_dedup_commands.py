@@ -88,3 +88,11 @@ def test_spans_are_listed_where_they_were_looked_for(config, capsys):
     corpus.run()
     assert main(["dedup", "spans", "--config", config]) == 0
     assert "120 words" in capsys.readouterr().out
+
+
+def test_compact_says_how_many_runs_there_are(config, capsys):
+    corpus = SmallCorpus(str(Path(config).parent / "root"))
+    corpus.land({"wiki/b": [article(3)]})
+    corpus.run()
+    assert main(["dedup", "compact", "--config", config]) == 0
+    assert "runs: 2 before, 1 now" in capsys.readouterr().out

@@ -96,8 +96,10 @@ def test_editions_of_books_are_found_in_samples():
     keys = band_keys(signatures(sets, SPEC), SPEC)
     cut = Arrivals(hashes=whole.hashes, keys=keys, sets=sampled(sets, 4096))
     decisions = [
-        decide(some, NothingKept(), exact=True, threshold=0.8, max_kept_per_bucket=9, **more)
-        for some, more in ((whole, {}), (cut, {"max_shingles": 4096}))
+        decide(
+            some, NothingKept(), exact=True, threshold=0.8, max_kept_per_bucket=9, max_shingles=more
+        )
+        for some, more in ((whole, None), (cut, 4096))
     ]
     assert decisions[0].rule.tolist() == decisions[1].rule.tolist()
     assert (decisions[0].rule != KEPT).sum() >= 3
