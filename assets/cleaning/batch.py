@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from assets.cleaning.page_verdicts import PageVerdicts
 from assets.cleaning.text_column import hash_texts, text_array
 from assets.cleaning.verdicts import Verdicts
 from assets.document import CLEAN, DOCUMENTS, SIGNALS, SPANS
@@ -23,7 +24,7 @@ class Batch:
     """A batch on its way: texts of the rows still in, and what was measured of any row."""
 
     documents: pa.Table
-    """Schema `DOCUMENTS`; its texts are the ones that came in."""
+    """Schema `DOCUMENTS`; its texts are the ones that came in, its metadata may be added to."""
     source: SourceSettings
     cleaning: CleaningSettings
     verdicts: Verdicts
@@ -40,12 +41,19 @@ class Batch:
     pii_replaced: list[int | None]
     spans: list[list[dict[str, Any]] | None]
     """{start, end, kind} in UTF-8 bytes of the text as it stands at the end."""
+    page_verdicts: PageVerdicts | None = None
+    """What was decided about pages that once took too long; None: nothing is known."""
     signals: dict[str, np.ndarray]
     """float64 for each row, by field of `SIGNALS`; NaN where it was not measured."""
 
     @classmethod
     def begin(
-        cls, documents: pa.Table, *, source: SourceSettings, cleaning: CleaningSettings
+        cls,
+        documents: pa.Table,
+        *,
+        source: SourceSettings,
+        cleaning: CleaningSettings,
+        page_verdicts: PageVerdicts | None = None,
     ) -> Batch:
         """Return the batch of some documents before the first step."""
         size = documents.num_rows
@@ -62,6 +70,7 @@ class Batch:
             perplexities=[None] * size,
             pii_replaced=[None] * size,
             spans=[None] * size,
+            page_verdicts=page_verdicts,
             signals={},
         )
 

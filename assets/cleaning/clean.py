@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from assets.canonical import fingerprint
 from assets.cleaning.language import ANY_LANGUAGE
 from assets.cleaning.pipeline import clean_table, pipeline_identity
+from assets.cleaning.steps.pages import stored_page_verdicts
 from assets.cleaning.text_column import count_characters, text_array
 from assets.document import (
     CLEAN,
@@ -47,7 +48,7 @@ from assets.stage import (
 )
 
 STAGE = "clean"
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised by hand when the same documents would become other clean rows."""
 
 
@@ -195,13 +196,17 @@ def _clean_part(root: Root, payload: CleanTask, documents: PartEntry) -> PartEnt
     name = f"{documents.source}/{documents.part}-{payload.fingerprint[:16]}.parquet"
     statistics = _no_statistics()
     num_rows = 0
+    verdicts = stored_page_verdicts(root, payload.source, payload.cleaning)
     with root.workspace() as folder:
         data_path, ledger_path = folder / "data", folder / "ledger"
         with ParquetFile(data_path, CLEAN) as data, ParquetFile(ledger_path, LEDGER) as ledger:
             for batch in root.read_batches(documents.objects["data"], DOCUMENTS.names):
                 table = pa.Table.from_batches([batch], DOCUMENTS)
                 clean, decided = clean_table(
-                    table, source=payload.source, cleaning=payload.cleaning
+                    table,
+                    source=payload.source,
+                    cleaning=payload.cleaning,
+                    page_verdicts=verdicts,
                 )
                 data.write(clean)
                 ledger.write(decided)

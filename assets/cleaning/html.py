@@ -1,28 +1,36 @@
-"""The main text of an HTML page, by resiliparse, within limits that are checked first.
+"""The main text of HTML pages, within limits that are checked before anything parses them.
 
-Bytes, depth and nodes are counted before any parser sees the page, so that no page can hold a
-worker for more than a few seconds and the verdict is the same on every machine. Lists keep their
-bullets, table cells are separated by tabs, preformatted text keeps its lines; alternative texts,
-reader comments and post metadata are not main text.
+Bytes, depth and nodes are counted first, so that no page can hold a worker for more than a few
+seconds and the verdict is the same on every machine. What passes goes to the extractor in a process
+of its own, whose CPU time and memory the kernel limits: a backstop far above what the counts allow.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.html import HTMLParserException
-
+from assets.cleaning.page_process import EXTRACTION_FAILED, Failure, page_process
 from assets.cleaning.page_scan import scan_page
-from assets.settings.cleaning import PageLimits
+from assets.cleaning.page_verdicts import STORED_RULES, PageVerdicts
+from assets.settings.extraction import Extractor, PageLimits
 
 HTML_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
 PAGE_TOO_LARGE = "page_too_large"
 PAGE_TOO_DEEP = "page_too_deep"
 PAGE_TOO_MANY_NODES = "page_too_many_nodes"
-EXTRACTION_FAILED = "extraction_failed"
 NO_MAIN_TEXT = "no_main_text"
+
+__all__ = ["EXTRACTION_FAILED", "NO_MAIN_TEXT", "Page", "Rejected", "extract_main_texts", "is_html"]
+
+
+class Page(NamedTuple):
+    """A page that is to be extracted."""
+
+    markup: bytes
+    """UTF-8."""
+    content_hash: bytes
+    """SHA-256 of `markup`."""
 
 
 class Rejected(NamedTuple):
@@ -41,31 +49,43 @@ def is_html(content_type: str | None) -> bool:
     return content_type.partition(";")[0].strip().lower() in HTML_CONTENT_TYPES
 
 
-def extract_main_text(page: str, limits: PageLimits) -> str | Rejected:
-    """Return the main text of a page, or why there is none."""
-    rejected = _check_limits(page.encode(), limits)
-    if rejected is not None:
-        return rejected
-    try:
-        text = extract_plain_text(
-            page, main_content=True, alt_texts=False, comments=False, post_meta=False
-        )
-    except HTMLParserException as error:
-        return Rejected(EXTRACTION_FAILED, reason=f"{type(error).__name__}: {error}")
-    return text if text.strip() else Rejected(NO_MAIN_TEXT)
+def extract_main_texts(
+    pages: Sequence[Page], extractor: Extractor, limits: PageLimits, verdicts: PageVerdicts
+) -> list[bytes | Rejected]:
+    """Return for each page its main text in UTF-8, or why there is none.
+
+    Args:
+        pages: the pages.
+        extractor: one of the extractors of `assets.cleaning.extractors`.
+        limits: what a page may be and cost.
+        verdicts: those of the extractor's version; a page that runs out of time enters them.
+
+    Raises:
+        StageError: the extractor's process cannot be started.
+    """
+    results: list[bytes | Rejected] = [_refuse(page, limits, verdicts) or b"" for page in pages]
+    asked = [number for number, result in enumerate(results) if result == b""]
+    process = page_process(extractor, limits.max_cpu_seconds)
+    texts = process.extract([pages[number].markup for number in asked]) if asked else []
+    for number, text in zip(asked, texts, strict=True):
+        results[number] = _judge(pages[number], text, verdicts)
+    return results
 
 
-def extractor_version() -> str:
-    """Return the name and version of the extractor, for the stage fingerprint."""
-    return f"resiliparse {version('resiliparse')}"
+def _judge(page: Page, text: bytes | Failure, verdicts: PageVerdicts) -> bytes | Rejected:
+    if isinstance(text, Failure):
+        failure = verdicts.store(page.content_hash, text) if text.rule in STORED_RULES else text
+        return Rejected(failure.rule, reason=failure.reason)
+    return text if text.decode().strip() else Rejected(NO_MAIN_TEXT)
 
 
-def _check_limits(markup: bytes, limits: PageLimits) -> Rejected | None:
-    if len(markup) > limits.max_bytes:
-        return Rejected(PAGE_TOO_LARGE, len(markup), limits.max_bytes)
-    shape = scan_page(markup, max_depth=limits.max_depth, max_nodes=limits.max_nodes)
+def _refuse(page: Page, limits: PageLimits, verdicts: PageVerdicts) -> Rejected | None:
+    if len(page.markup) > limits.max_bytes:
+        return Rejected(PAGE_TOO_LARGE, len(page.markup), limits.max_bytes)
+    shape = scan_page(page.markup, max_depth=limits.max_depth, max_nodes=limits.max_nodes)
     if shape.depth > limits.max_depth:
         return Rejected(PAGE_TOO_DEEP, shape.depth, limits.max_depth)
     if shape.nodes > limits.max_nodes:
         return Rejected(PAGE_TOO_MANY_NODES, shape.nodes, limits.max_nodes)
-    return None
+    known = verdicts.find(page.content_hash)
+    return None if known is None else Rejected(known.rule, reason=known.reason)

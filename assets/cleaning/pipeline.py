@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from assets.cleaning.batch import Batch
+from assets.cleaning.page_verdicts import PageVerdicts
 from assets.cleaning.steps import emptiness, languages, normalising, pages, quality
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings
@@ -34,16 +35,22 @@ STEPS = (
 
 
 def clean_table(
-    documents: pa.Table, *, source: SourceSettings, cleaning: CleaningSettings
+    documents: pa.Table,
+    *,
+    source: SourceSettings,
+    cleaning: CleaningSettings,
+    page_verdicts: PageVerdicts | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Clean documents (schema `DOCUMENTS`) of one source.
+
+    `page_verdicts` are those the root holds of the source's extractor.
 
     Returns:
         The table `CLEAN` and the table `LEDGER`, one row per document each, in the same order. A
         document is `kept` if its text is unchanged, `modified` if its text was extracted or
         normalised, else `dropped` or `quarantined` with a null text.
     """
-    batch = Batch.begin(documents, source=source, cleaning=cleaning)
+    batch = Batch.begin(documents, source=source, cleaning=cleaning, page_verdicts=page_verdicts)
     for step in STEPS:
         step.apply(batch)
     return batch.clean_rows(), batch.verdicts.ledger(documents)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from assets.errors import ConfigurationError
 from assets.settings.checks import require
+from assets.settings.extraction import Extractor
 from assets.settings.reading import ReadSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -61,6 +62,8 @@ class SourceSettings:
     """SPDX identifier or free text, carried into provenance.csv."""
     profile: Literal["web", "text", "code", "none"] = "web"
     """Which cleaning rules apply."""
+    extractor: Extractor | None = None
+    """How the main text of its web pages is found; `cleaning.extractor` when unset."""
     languages: tuple[str, ...] = ("any",)
     """ISO 639 codes that are kept, or `any`: then no document is dropped for its language."""
     priority: int = 0

@@ -1,4 +1,4 @@
-"""Web pages are replaced by their main text."""
+"""Web pages are replaced by their main text; what they say of themselves goes into the metadata."""
 
 from __future__ import annotations
 
@@ -10,20 +10,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.batch import Batch, Step
-from assets.cleaning.html import (
-    NO_MAIN_TEXT,
-    Rejected,
-    extract_main_text,
-    extractor_version,
-    is_html,
-)
-from assets.cleaning.text_column import text_array
+from assets.cleaning.extractors import extractor_version
+from assets.cleaning.html import NO_MAIN_TEXT, Page, Rejected, extract_main_texts, is_html
+from assets.cleaning.page_metadata import add_page_metadata
+from assets.cleaning.page_verdicts import PageVerdicts
 from assets.cleaning.verdicts import Verdicts
-from assets.document import detail
+from assets.document import DOCUMENTS, detail
+from assets.root import Root
 from assets.settings.cleaning import CleaningSettings
+from assets.settings.extraction import Extractor
 from assets.settings.sources import SourceSettings
 
 EXTRACTED = "extracted"
+
+
+def extractor_of(source: SourceSettings, cleaning: CleaningSettings) -> Extractor:
+    """Return the extractor of a source: its own, else that of all."""
+    return cleaning.extractor if source.extractor is None else source.extractor
+
+
+def stored_page_verdicts(
+    root: Root, source: SourceSettings, cleaning: CleaningSettings
+) -> PageVerdicts | None:
+    """Return what a root holds on pages of the source's extractor; None if it extracts none."""
+    if source.profile != "web":
+        return None
+    return PageVerdicts(extractor_version(extractor_of(source, cleaning)), root)
 
 
 def extract_pages(batch: Batch) -> None:
@@ -31,25 +43,51 @@ def extract_pages(batch: Batch) -> None:
     if batch.source.profile != "web":
         return
     content_types = pc.take(batch.documents["content_type"], pa.array(batch.rows)).to_pylist()
-    pages = [number for number, name in enumerate(content_types) if is_html(name)]
-    if not pages:
+    numbers = [number for number, name in enumerate(content_types) if is_html(name)]
+    if not numbers:
         return
+    extractor = extractor_of(batch.source, batch.cleaning)
+    verdicts = batch.page_verdicts or PageVerdicts(extractor_version(extractor))
+    pages = _pages(batch, numbers)
+    results = extract_main_texts(pages, extractor, batch.cleaning.page_limits, verdicts)
     kept = np.ones(len(batch.rows), np.bool_)
-    texts: list[str] = []
-    for number in pages:
+    for number, result in zip(numbers, results, strict=True):
         row = int(batch.rows[number])
-        result = extract_main_text(batch.texts[number].as_py(), batch.cleaning.page_limits)
         if isinstance(result, Rejected):
             kept[number] = False
-            texts.append("")
             _reject(batch.verdicts, row, result)
         else:
-            texts.append(result)
             batch.verdicts.modify(row, EXTRACTED)
     is_page = np.zeros(len(batch.rows), np.bool_)
-    is_page[pages] = True
-    batch.texts = pc.replace_with_mask(batch.texts, pa.array(is_page), text_array(texts))
+    is_page[numbers] = True
+    texts = [b"" if isinstance(result, Rejected) else result for result in results]
+    texts_of_pages = pa.array(texts, pa.large_binary()).cast(pa.large_string())
+    _describe(batch, [number for number in numbers if kept[number]])
+    batch.texts = pc.replace_with_mask(batch.texts, pa.array(is_page), texts_of_pages)
     batch.keep_only(kept)
+
+
+def _pages(batch: Batch, numbers: list[int]) -> list[Page]:
+    hashes = batch.documents["content_hash"]
+    return [
+        Page(
+            batch.texts[number].as_buffer().to_pybytes(),
+            hashes[int(batch.rows[number])].as_py(),
+        )
+        for number in numbers
+    ]
+
+
+def _describe(batch: Batch, numbers: list[int]) -> None:
+    """Add what pages say of themselves to their metadata."""
+    metadata = batch.documents["metadata"].to_pylist()
+    for number in numbers:
+        row = int(batch.rows[number])
+        markup = batch.texts[number].as_buffer().to_pybytes()
+        metadata[row] = add_page_metadata(metadata[row], markup)
+    place = DOCUMENTS.get_field_index("metadata")
+    column = pa.array(metadata, DOCUMENTS.field(place).type)
+    batch.documents = batch.documents.set_column(place, DOCUMENTS.field(place), column)
 
 
 def _reject(verdicts: Verdicts, row: int, page: Rejected) -> None:
@@ -65,9 +103,11 @@ def _reject(verdicts: Verdicts, row: int, page: Rejected) -> None:
 
 def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, Any]:
     is_web = source.profile == "web"
+    limits = dataclasses.asdict(cleaning.page_limits)
+    del limits["max_cpu_seconds"]  # decides nothing alone: its verdicts are kept and taken over
     return {
-        "extractor": extractor_version() if is_web else None,
-        "page_limits": dataclasses.asdict(cleaning.page_limits) if is_web else None,
+        "extractor": extractor_version(extractor_of(source, cleaning)) if is_web else None,
+        "page_limits": limits if is_web else None,
     }
 
 

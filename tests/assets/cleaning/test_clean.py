@@ -25,8 +25,8 @@ from assets.settings.cleaning import (
     CleaningSettings,
     CodeRules,
     GopherQualityRules,
-    PageLimits,
 )
+from assets.settings.extraction import PageLimits
 from assets.settings.schema import EngineSettings, LimitSettings, Settings
 from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings

@@ -15,8 +15,8 @@ from assets.settings.cleaning import (
     CleaningSettings,
     CodeRules,
     GopherQualityRules,
-    PageLimits,
 )
+from assets.settings.extraction import PageLimits
 from assets.settings.sources import SourceSettings
 from tests.assets.cleaning.given_documents import HTML, clean, documents_of
 from tests.assets.cleaning.hostile_texts import texts
