@@ -16,6 +16,8 @@
     run_search.py, checked_arrays.py   search in them, checked where it reads
     external.py        documents of another set, which count as kept before everything else
     sets_beside.py     evaluation items and external documents: made, and frozen once published
+    ngrams.py, decontaminate.py              which texts hold evaluation items
+    common_ngrams.py, contamination_report.py   the list of what says nothing; what items cost
     replace.py         changed files: unchanged and withdrawn documents
     cuts.py            what is cut out of kept texts: repeated lines, paragraphs, spans
     units.py, repeated_units.py              lines and paragraphs

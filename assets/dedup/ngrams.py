@@ -1,13 +1,17 @@
-"""Word n-grams as 64-bit hashes, and which items of an index a text holds.
+"""N-grams as 64-bit hashes, and which items of an index a text holds.
 
-Words are those of `shingles.words`. An n-gram's hash chains the hashes of its words and ends with
-their number; 64 bits, because a corpus of 10**12 words asks an index of 10**7 n-grams 10**12 times.
+A text is a sequence of units: its words as `shingles.words` takes them, or the tokens of a given
+tokenizer. An n-gram's hash chains the hashes of its units and ends with their number; 64 bits,
+because a corpus of 10**12 words asks an index of 10**7 n-grams 10**12 times.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
+from tokenizers import Tokenizer
 
 from assets.dedup.shingles import hash_words, word_table
 from assets.dedup.utf8 import frozen, utf8_buffer
@@ -21,16 +25,53 @@ _U63 = np.uint64(63)
 _U1 = np.uint64(1)
 
 
-def item_ngrams(texts: pa.Array, ngram: int, min_words: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the distinct n-gram hashes of each item (uint64), and how many words each n-gram has.
+@dataclass(frozen=True, slots=True)
+class UnitHashes:
+    """The hashes of the units of many texts: text i has values[offsets[i]:offsets[i + 1]]."""
 
-    An item of at least `ngram` words has those of `ngram` words; one of at least `min_words` has
-    one, all its words; a shorter one none.
-    """
+    offsets: np.ndarray
+    """int64."""
+    values: np.ndarray
+    """uint64."""
+
+
+def word_hashes(texts: pa.Array) -> UnitHashes:
+    """Return the hashes of the words of each text; 8 bytes for each word."""
     data, starts = utf8_buffer(texts)
-    offsets, hashes, sizes = _item_ngrams(data, starts, word_table(), ngram, min_words)
+    offsets, values = _word_hashes(data, starts, word_table())
+    return UnitHashes(frozen(offsets), frozen(values))
+
+
+def token_hashes(texts: pa.Array, tokenizer: Tokenizer) -> UnitHashes:
+    """Return the hashes of the tokens of each text, no special ones added; 12 bytes for each."""
+    strings = ["" if text is None else text for text in texts.to_pylist()]
+    found = tokenizer.encode_batch_fast(strings, add_special_tokens=False)
+    ids = [np.array(encoding.ids, np.uint64) for encoding in found]
+    sizes = [len(each) for each in ids]
+    offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    values = id_hashes(np.concatenate([np.empty(0, np.uint64), *ids]))
+    return UnitHashes(frozen(offsets), frozen(values))
+
+
+def id_hashes(ids: np.ndarray) -> np.ndarray:
+    """Return the hash of each token id, uint64: ids that are near are not alike."""
+    values = (ids + _U1) * _MIX
+    values ^= values >> _U32
+    found: np.ndarray = values * _MIX2
+    return found
+
+
+def item_ngrams(
+    units: UnitHashes, ngram: int, min_units: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the n-gram hashes of each item in order (uint64), and how many units each has.
+
+    An item of at least `ngram` units has those of `ngram` units; one of at least `min_units` has
+    one, all its units; a shorter one none.
+    """
+    offsets, hashes, sizes = _item_ngrams(units.offsets, units.values, ngram, min_units)
     pieces = np.split(hashes, offsets[1:-1]) if len(offsets) > 1 else []
-    return [np.unique(piece) for piece in pieces], sizes
+    return pieces, sizes
 
 
 def draw_filter(hashes: np.ndarray) -> np.ndarray:
@@ -43,38 +84,51 @@ def draw_filter(hashes: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _finished(state: np.uint64, num_words: int) -> np.uint64:
-    state = (state ^ np.uint64(num_words)) * _MIX
+def _word_hashes(
+    data: np.ndarray, starts: np.ndarray, table: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    texts = len(starts) - 1
+    offsets = np.zeros(texts + 1, np.int64)
+    found = np.empty((starts[texts] - starts[0]) // 2 + texts + 1, np.uint64)
+    for text in range(texts):
+        count = hash_words(data, starts[text], starts[text + 1], table, found[offsets[text] :])
+        offsets[text + 1] = offsets[text] + count
+    return offsets, found[: offsets[texts]].copy()
+
+
+@kernel
+def _finished(state: np.uint64, size: int) -> np.uint64:
+    state = (state ^ np.uint64(size)) * _MIX
     return state ^ (state >> _U32)
 
 
 @kernel
-def hash_window(words: np.ndarray, first: int, size: int) -> np.uint64:
-    """Return the hash of the n-gram words[first:first + size]."""
+def hash_window(units: np.ndarray, first: int, size: int) -> np.uint64:
+    """Return the hash of the n-gram units[first:first + size]."""
     state = np.uint64(0)
-    for word in range(first, first + size):
-        state = (state ^ words[word]) * _MIX2
+    for unit in range(first, first + size):
+        state = (state ^ units[unit]) * _MIX2
         state ^= state >> _U32
     return _finished(state, size)
 
 
 @kernel
 def _item_ngrams(
-    data: np.ndarray, starts: np.ndarray, table: np.ndarray, ngram: int, min_words: int
+    starts: np.ndarray, units: np.ndarray, ngram: int, min_units: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     items = len(starts) - 1
     sizes = np.zeros(items, np.int64)
     offsets = np.zeros(items + 1, np.int64)
-    found = np.empty((starts[items] - starts[0]) // 2 + items + 1, np.uint64)
+    found = np.empty(len(units) + 1, np.uint64)
     used = 0
     for item in range(items):
-        words = np.empty((starts[item + 1] - starts[item]) // 2 + 1, np.uint64)
-        count = hash_words(data, starts[item], starts[item + 1], table, words)
-        size = min(count, ngram)
-        sizes[item] = size if size >= min_words else 0
-        for first in range(count - size + 1 if size >= min_words else 0):
-            found[used] = hash_window(words, first, size)
-            used += 1
+        count = starts[item + 1] - starts[item]
+        size = min(count, np.int64(ngram))
+        if size >= min_units:
+            sizes[item] = size
+            for first in range(count - size + 1):
+                found[used] = hash_window(units, starts[item] + first, size)
+                used += 1
         offsets[item + 1] = used
     return offsets, found[:used].copy(), sizes
 
@@ -130,9 +184,8 @@ def _best_of(touched: np.ndarray, hits: np.ndarray, sizes: np.ndarray) -> tuple[
 
 @kernel
 def best_items(
-    data: np.ndarray,
     starts: np.ndarray,
-    table: np.ndarray,
+    units: np.ndarray,
     has_length: np.ndarray,
     drawn: np.ndarray,
     hashes: np.ndarray,
@@ -143,10 +196,9 @@ def best_items(
     """Return for each text the item it holds the largest share of, the first of equal ones.
 
     Args:
-        data: UTF-8 bytes of the texts.
-        starts: (texts + 1,) int64.
-        table: `word_table()`.
-        has_length: bool by number of words, whether the index has n-grams of so many.
+        starts: (texts + 1,) int64 into `units`.
+        units: hashes of the units of the texts, uint64.
+        has_length: bool by number of units, whether the index has n-grams of so many.
         drawn: `draw_filter(hashes)`.
         hashes: n-grams of the index, sorted, distinct, uint64.
         offsets: (n-grams + 1,) int64 into `items`.
@@ -162,13 +214,11 @@ def best_items(
     hits, hit_by = np.zeros(len(sizes), np.int64), np.full(len(sizes), -1, np.int64)
     touched = np.empty(len(sizes), np.int64)
     for text in range(texts):
-        words = np.empty((starts[text + 1] - starts[text]) // 2 + 1, np.uint64)
-        num_words = hash_words(data, starts[text], starts[text + 1], table, words)
         count = 0
-        for first in range(num_words):
+        for first in range(starts[text], starts[text + 1]):
             state = np.uint64(0)
-            for size in range(1, min(ngram, num_words - first) + 1):
-                state = (state ^ words[first + size - 1]) * _MIX2
+            for size in range(1, min(np.int64(ngram), starts[text + 1] - first) + 1):
+                state = (state ^ units[first + size - 1]) * _MIX2
                 state ^= state >> _U32
                 if not has_length[size]:
                     continue
@@ -178,3 +228,32 @@ def best_items(
                     count = _count_hits(entry, text, offsets, items, hits, hit_by, touched, count)
         best[text], scores[text] = _best_of(touched[:count], hits, sizes)
     return best, scores
+
+
+@kernel
+def count_documents(
+    starts: np.ndarray,
+    units: np.ndarray,
+    has_length: np.ndarray,
+    drawn: np.ndarray,
+    hashes: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Add to `counts` (int64) in how many of some texts each n-gram of an index stands.
+
+    The other arguments are those of `best_items`.
+    """
+    ngram = len(has_length) - 1
+    seen_by = np.full(len(hashes), -1, np.int64)
+    for text in range(len(starts) - 1):
+        for first in range(starts[text], starts[text + 1]):
+            state = np.uint64(0)
+            for size in range(1, min(np.int64(ngram), starts[text + 1] - first) + 1):
+                state = (state ^ units[first + size - 1]) * _MIX2
+                state ^= state >> _U32
+                if not has_length[size]:
+                    continue
+                entry = _find(hashes, drawn, _finished(state, size))
+                if entry >= 0 and seen_by[entry] != text:
+                    seen_by[entry] = text
+                    counts[entry] += 1

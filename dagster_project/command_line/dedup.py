@@ -12,7 +12,9 @@ from typing import TextIO
 import pandas as pd
 
 from assets.data_platform import open_platform
+from assets.dedup.common_ngrams import find_common_ngrams
 from assets.dedup.compaction import compact
+from assets.dedup.contamination_report import contamination_table
 from assets.dedup.generation import STAGE
 from assets.dedup.held import Held, find_held
 from assets.dedup.report import recall_table, stage_facts
@@ -35,6 +37,8 @@ def execute(arguments: argparse.Namespace) -> int:
         "spans": _say_spans,
         "against": _say_against,
         "compact": _compact,
+        "contamination": _say_contamination,
+        "common-ngrams": _make_common,
     }
     return questions[arguments.question](arguments)
 
@@ -105,6 +109,29 @@ def _compact(arguments: argparse.Namespace) -> int:
     platform = open_platform(arguments.config, root=arguments.root)
     before, after = compact(platform.root)
     say(f"runs: {before:,d} before, {after:,d} now")
+    return 0
+
+
+def _say_contamination(arguments: argparse.Namespace) -> int:
+    """Print what was found of each evaluation set."""
+    platform = open_platform(arguments.config, root=arguments.root, writable=False)
+    say(format_table(pd.DataFrame(contamination_table(platform.root).rows)))
+    return 0
+
+
+def _make_common(arguments: argparse.Namespace) -> int:
+    """Write the n-grams of evaluation items that many clean texts hold."""
+    platform = open_platform(arguments.config, root=arguments.root, writable=False)
+    found = find_common_ngrams(
+        platform.root, platform.settings, arguments.min_documents, arguments.source or ()
+    )
+    with Path(arguments.output).open("x", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in found.lines)
+    say(
+        f"{len(found.lines):,d} of {found.num_ngrams:,d} n-grams stand in at least "
+        f"{arguments.min_documents:,d} of {found.num_documents:,d} texts: {arguments.output}\n"
+        "Look at them, then name the file in dedup.decontaminate.common_ngrams."
+    )
     return 0
 
 

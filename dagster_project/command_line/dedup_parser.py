@@ -30,6 +30,11 @@ def add_dedup_commands(
     _add_curve(_question(questions, "curve", "what bands can be expected to find"), positive)
     _question(questions, "report", "what was found, as on the asset's page")
     _question(questions, "compact", "merge the runs of many landings; every answer stays the same")
+    _question(questions, "contamination", "items found and documents dropped by evaluation set")
+    _add_common(
+        _question(questions, "common-ngrams", "n-grams of evaluation items that many texts hold"),
+        positive,
+    )
     spans = _question(questions, "spans", "the longest repeated spans (dedup.spans)")
     spans.add_argument("--limit", type=positive, default=20, help="spans (default: 20)")
     _add_against(_question(questions, "against", "kept documents that another set holds"), positive)
@@ -50,6 +55,14 @@ def _add_curve(curve: argparse.ArgumentParser, positive: Callable[[str], int]) -
     curve.add_argument("--num-perm", type=positive, help="values of a signature")
     curve.add_argument("--bands", type=positive)
     curve.add_argument("--rows", type=positive, help="signature values in a band")
+
+
+def _add_common(common: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
+    common.add_argument("output", metavar="FILE", help="the list to make, one n-gram a line")
+    common.add_argument(
+        "--min-documents", type=positive, default=100, help="clean texts (default: 100)"
+    )
+    common.add_argument("--source", action="append", metavar="NAME", help="only this source")
 
 
 def _add_against(against: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:

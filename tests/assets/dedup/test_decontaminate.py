@@ -10,11 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
 
+from assets.dedup.common_ngrams import find_common_ngrams
+from assets.dedup.contamination_report import contamination_table
 from assets.dedup.decontaminate import build_index
 from assets.dedup.report import stage_facts
 from assets.dedup.shingles import words
-from assets.errors import ConfigurationError, LandingError, PinnedRootError
+from assets.errors import ConfigurationError, LandingError, PinnedRootError, StageError
 from assets.manifest import Manifest
 from assets.settings.dedup import DecontaminationSettings, TextSetSettings
 from assets.stage import check_accounting
@@ -189,3 +195,111 @@ def test_a_set_outside_the_allowed_folders_is_refused(tmp_path):
     corpus.land({"wiki/a": [article(1)]})
     with pytest.raises(LandingError, match="outside the folders"):
         corpus.run()
+
+
+def small_tokenizer(tmp_path):
+    """Write a tokenizer of bytes and a few merges; return its path."""
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    texts = [article(seed) for seed in range(20)] + ["what is the capital of atlantis"]
+    alphabet = ByteLevel.alphabet()
+    trainer = BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.enable_truncation(5)
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(str(path))
+    return path
+
+
+def test_tokens_take_the_place_of_words(corpus):
+    folder = Path(corpus.folder)
+    path = small_tokenizer(folder)
+    sets = corpus.dedup["decontaminate"].sets
+    wanted = DecontaminationSettings(sets=sets, tokenizer=path.name, ngram=30)
+    corpus.dedup["decontaminate"] = wanted
+    texts = [
+        f"{article(3)} what is the capital of atlantis",
+        f"{article(3)} what is the CAPITAL of atlantis",
+        f"{article(1)} {article(60, 100)}",
+        f"{article(1)} {' '.join(article(60, 100).split()[:40])}",
+    ]
+    corpus.land({"wiki/a": texts})
+    corpus.run()
+    assert [row["rule"] for row in corpus.ledger().to_pylist()] == [
+        "contaminated",
+        None,
+        "contaminated",
+        None,
+    ]
+    # N-grams by the definition, from the ids of the reference library.
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    grams = [
+        {tuple(ids[at : at + 30]) for at in range(len(ids) - 29)}
+        for ids in (tokenizer.encode(text).ids for text in (article(60, 100), texts[2]))
+    ]
+    row = corpus.ledger().to_pylist()[2]
+    assert row["value"] == len(grams[0] & grams[1]) / len(grams[0])
+
+
+def test_a_tokenizer_that_is_none_is_refused(corpus):
+    sets = corpus.dedup["decontaminate"].sets
+    corpus.land({"wiki/a": [article(1)]})
+    for name, data in (("missing.json", None), ("bad.json", b"{}")):
+        if data is not None:
+            (Path(corpus.folder) / name).write_bytes(data)
+        corpus.dedup["decontaminate"] = DecontaminationSettings(sets=sets, tokenizer=name)
+        with pytest.raises(ConfigurationError, match=r"dedup\.decontaminate\.tokenizer"):
+            corpus.run()
+
+
+@pytest.mark.parametrize("with_tokenizer", [False, True])
+def test_the_list_of_common_ngrams_is_made_from_the_corpus(corpus, with_tokenizer):
+    folder = Path(corpus.folder)
+    more = {"tokenizer": small_tokenizer(folder).name, "ngram": 20} if with_tokenizer else {}
+    sets = corpus.dedup["decontaminate"].sets
+    corpus.dedup["decontaminate"] = DecontaminationSettings(sets=sets, **more)
+    common = " ".join(article(60, 100).split()[:60])
+    corpus.land({"wiki/a": [f"{article(seed)} {common}" for seed in range(4)] + [article(61, 100)]})
+    corpus.land({"books/b": [f"{article(70)} {common}", None]})
+    found = find_common_ngrams(corpus.root, corpus.settings, 5)
+    assert found.num_documents == 6
+    assert find_common_ngrams(corpus.root, corpus.settings, 5, ["wiki"]).lines == ()
+    if not with_tokenizer:
+        words_of = common.split()
+        assert set(found.lines) == {" ".join(words_of[at : at + 13]) for at in range(48)}
+    (folder / "common.txt").write_text("\n".join(found.lines))
+    corpus.run()
+    assert len(corpus.kept()) == 0
+    corpus.dedup["decontaminate"] = DecontaminationSettings(
+        sets=sets, common_ngrams="common.txt", **more
+    )
+    corpus.run()
+    assert len(corpus.kept()) == 5
+    table = contamination_table(corpus.root)
+    assert [
+        (row["set"], row["items"], row["items_found"], row["documents_dropped"])
+        for row in table.rows
+    ] == [("quiz", 3, 0, 0), ("tasks", 2, 1, 1)]
+
+
+def test_a_list_of_ids_that_is_none_is_refused(corpus):
+    folder = Path(corpus.folder)
+    sets = corpus.dedup["decontaminate"].sets
+    (folder / "common.txt").write_text('[1, -2]\n"x"\n')
+    corpus.dedup["decontaminate"] = DecontaminationSettings(
+        sets=sets, common_ngrams="common.txt", tokenizer=small_tokenizer(folder).name
+    )
+    corpus.land({"wiki/a": [article(1)]})
+    with pytest.raises(ConfigurationError, match=r"common_ngrams"):
+        corpus.run()
+
+
+def test_what_needs_evaluation_sets_says_so(tmp_path):
+    corpus = SmallCorpus(str(tmp_path))
+    corpus.land({"wiki/a": [article(1)]})
+    corpus.run()
+    with pytest.raises(ConfigurationError, match="decontaminate is off"):
+        find_common_ngrams(corpus.root, corpus.settings, 5)
+    with pytest.raises(StageError, match="0 collections of evaluation sets"):
+        contamination_table(corpus.root)
