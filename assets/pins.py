@@ -56,6 +56,7 @@ TOKENIZER_DEFAULTS: dict[str, Any] = {
     "bos_token": None,
     "max_document_tokens": None,
     "max_run_bytes": 1 << 20,
+    "mask_spans": [],
     "long_documents": "drop",
 }
 """Pinned settings of the tokenizer that roots published earlier do not name."""
@@ -222,6 +223,8 @@ def _tokenizer_pins(settings: Settings) -> dict[str, Any]:
         "tokenizer.eos_token": wanted.eos_token,
         "tokenizer.pad_token": wanted.pad_token or wanted.eos_token,
         **{f"tokenizer.{name}": getattr(wanted, name) for name in TOKENIZER_DEFAULTS},
+        # Which kinds are masked does not depend on the order in which they are named.
+        "tokenizer.mask_spans": sorted(set(wanted.mask_spans)),
     }
     if wanted.train is not None:
         return pins | _flat("tokenizer.train", wanted.train)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from olmo_loader.checksum import CRC_BLOCK_BYTES, BlockChecksums
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
+from olmo_loader.label_mask_file import LabelMaskFile
 from olmo_loader.records import canonical_json, seal
 from olmo_loader.shard_files import (
     CRC_SUFFIX,
@@ -30,6 +31,7 @@ from olmo_loader.shard_files import (
     DOC_RECORD,
     DOCS_SUFFIX,
     HEADER_SUFFIX,
+    MASK_SUFFIX,
     SHARD_FORMAT,
     SHARD_VERSION,
     SIDECAR_SUFFIXES,
@@ -48,6 +50,7 @@ __all__ = [
     "DOCS_SUFFIX",
     "DOC_RECORD",
     "HEADER_SUFFIX",
+    "MASK_SUFFIX",
     "SIDECAR_SUFFIXES",
     "TOKENS_SUFFIX",
     "ShardHeader",
@@ -118,6 +121,7 @@ class ShardWriter:
         self._tokens = self._create(TOKENS_SUFFIX)
         self._docs = self._create(DOCS_SUFFIX)
         self._csv_file = self._create(CSV_SUFFIX)
+        self._mask = LabelMaskFile(self._temporary(MASK_SUFFIX))
         # No file name and no time in the gzip header: equal content gives equal bytes.
         self._csv = gzip.GzipFile("", "wb", _GZIP_LEVEL, self._csv_file, mtime=0)
 
@@ -138,6 +142,7 @@ class ShardWriter:
         doc_ids: NDArray[Any],
         landed_paths: Sequence[str],
         positions: Sequence[int | None],
+        label_mask: NDArray[Any] | None = None,
     ) -> None:
         """Add tokens and the documents that begin among them.
 
@@ -149,13 +154,16 @@ class ShardWriter:
             doc_ids: uint8 ``(documents, 16)``.
             landed_paths: for the ``.csv.gz``, one per document.
             positions: likewise; None is written empty.
+            label_mask: 1, or 0 for a token that nobody should learn to write, ``(tokens,)``; None:
+                all are 1.
 
         Raises:
             ConfigurationError: an id outside the vocabulary, starts out of order, lengths that
-                differ.
+                differ, a mask that is none.
         """
         ids, starts = np.asarray(ids), np.asarray(doc_starts).astype(np.int64)
         self._check_documents(starts, len(ids), len(doc_ids), len(landed_paths), len(positions))
+        self._mask.append(label_mask, len(ids))
         self._write_ids(ids)
         self._write_documents(
             starts, np.ascontiguousarray(doc_ids, np.uint8), landed_paths, positions
@@ -232,23 +240,23 @@ class ShardWriter:
         self._csv.close()
         with self._create(CRC_SUFFIX) as file:
             self._sync(file, self._checksums.finish().astype("<u4").tobytes())
-        for stream in (self._tokens, self._docs, self._csv_file):
+        for stream in self._streams:
             self._sync(stream)
             stream.close()
         header = seal(self._describe())
         with self._create(HEADER_SUFFIX) as file:
             self._sync(file, canonical_json(header))
-        for suffix in (TOKENS_SUFFIX, *SIDECAR_SUFFIXES):
+        for suffix in (TOKENS_SUFFIX, *self._suffixes):
             self._temporary(suffix).replace(self._folder / f"{self._stem}{suffix}")
         self.header = {**header, "sidecars": self._sidecars()}
         return self.header
 
     def abort(self) -> None:
         """Drop the unfinished shard: no file of it stays."""
-        for stream in (self._tokens, self._docs, self._csv_file):
+        for stream in self._streams:
             with contextlib.suppress(OSError):
                 stream.close()
-        for suffix in (TOKENS_SUFFIX, *SIDECAR_SUFFIXES):
+        for suffix in (TOKENS_SUFFIX, MASK_SUFFIX, *SIDECAR_SUFFIXES):
             self._temporary(suffix).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -282,11 +290,21 @@ class ShardWriter:
         }
 
     def _sidecars(self) -> dict[str, dict[str, Any]]:
-        paths = {suffix: self._folder / f"{self._stem}{suffix}" for suffix in SIDECAR_SUFFIXES}
+        paths = {suffix: self._folder / f"{self._stem}{suffix}" for suffix in self._suffixes}
         return {
             suffix: {"size": path.stat().st_size, "sha256": sha256_file(path)}
             for suffix, path in paths.items()
         }
+
+    @property
+    def _suffixes(self) -> tuple[str, ...]:
+        """Sidecars of this shard, the header last; a mask only if a token does not count."""
+        return (*(() if self._mask.file is None else (MASK_SUFFIX,)), *SIDECAR_SUFFIXES)
+
+    @property
+    def _streams(self) -> tuple[BinaryIO, ...]:
+        mask = self._mask.file
+        return (self._tokens, self._docs, self._csv_file, *(() if mask is None else (mask,)))
 
     def _temporary(self, suffix: str) -> Path:
         return self._folder / f".{self._stem}{suffix}.tmp"

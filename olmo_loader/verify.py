@@ -29,6 +29,7 @@ from olmo_loader.records import sha256_hex
 from olmo_loader.shard_files import (
     CRC_SUFFIX,
     HEADER_SUFFIX,
+    MASK_SUFFIX,
     ShardHeader,
     check_docs,
     open_docs,
@@ -227,6 +228,13 @@ def _verify_sidecars(path: Path, record: dict[str, Any]) -> Iterator[str]:
     except IntegrityError as error:
         yield str(error)
         return
+    if MASK_SUFFIX in record["sidecars"]:
+        mask = np.fromfile(sidecar_path(path, MASK_SUFFIX), np.uint8)
+        if len(mask) != record["n_tokens"] or mask.max(initial=0) > 1:
+            yield (
+                f"{sidecar_path(path, MASK_SUFFIX)}: {len(mask)} bytes up to "
+                f"{mask.max(initial=0)} are no label mask of {record['n_tokens']} tokens"
+            )
     different = [key for key in _HEADER_FIELDS if getattr(header, key) != record[key]]
     if different or header.dtype.name != record["dtype"]:
         yield f"{header_path}: differs from the index in {', '.join(different or ['dtype'])}"

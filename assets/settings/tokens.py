@@ -51,6 +51,9 @@ class TokenizerSettings:
     """Most bytes of letters, digits, white space or other characters in a row, with nothing of
     another kind between them: a document with more is quarantined as `unbroken_run`. The time to
     encode a word grows faster than its length. Null: no limit."""
+    mask_spans: tuple[str, ...] = ()
+    """Kinds of spans that cleaning left (`email`, ...; `name*` for all that begin so, `*` for all)
+    whose tokens nobody should learn to write: shards with any get a label mask."""
     allow_vocabulary_holes: bool = False
     """Accept a vocabulary with ids that stand for nothing; they cost rows of every embedding."""
 

@@ -54,8 +54,10 @@ class _SeededDocuments:
         self._doc_ids = np.empty((count, 16), np.uint8)
         self._landed_paths = [""] * count
         self._landed_positions: list[int | None] = [None] * count
-        self._path = workspace / "seeded.ids"
-        self._ids = np.memmap(self._path, dtype, mode="w+", shape=(int(self._starts[-1]),))
+        self._path, self._mask_path = workspace / "seeded.ids", workspace / "seeded.mask"
+        self._shape = (int(self._starts[-1]),)
+        self._ids = np.memmap(self._path, dtype, mode="w+", shape=self._shape)
+        self._mask: np.ndarray[Any, np.dtype[np.uint8]] | None = None
 
     def _read_lengths(self) -> Lengths:
         landed = [_lengths_of(self._root, rows) for rows in self._parts]
@@ -74,6 +76,7 @@ class _SeededDocuments:
             first += count
         yield from self._read_back()
         self._path.unlink()
+        self._mask_path.unlink(missing_ok=True)
 
     def _place(self, rows: PartRows, wanted: Lengths, places: Lengths) -> None:
         """Put the documents `wanted` (row numbers of a part, ascending) at their `places`."""
@@ -81,9 +84,15 @@ class _SeededDocuments:
         for block in iter_token_rows(self._root, rows.data, rows.start, rows.end, rows.member):
             ends = np.cumsum(block.num_tokens)
             low, high = np.searchsorted(wanted, (first, first + len(ends)))
+            if block.label_mask is not None and self._mask is None:
+                self._mask = np.memmap(self._mask_path, np.uint8, mode="w+", shape=self._shape)
+                self._mask[:] = 1
             for row, place in zip(wanted[low:high] - first, places[low:high], strict=True):
-                ids = block.ids[ends[row] - block.num_tokens[row] : ends[row]]
-                self._ids[self._starts[place] : self._starts[place + 1]] = ids
+                inside = slice(ends[row] - block.num_tokens[row], ends[row])
+                there = slice(self._starts[place], self._starts[place + 1])
+                self._ids[there] = block.ids[inside]
+                if self._mask is not None and block.label_mask is not None:
+                    self._mask[there] = block.label_mask[inside]
                 self._doc_ids[place] = block.doc_ids[row]
                 self._landed_paths[place] = block.landed_paths[row]
                 self._landed_positions[place] = block.positions[row]
@@ -94,8 +103,10 @@ class _SeededDocuments:
         while start < count:
             limit = self._starts[start] + BLOCK_TOKENS
             end = max(int(np.searchsorted(self._starts, limit, side="right")) - 1, start + 1)
+            tokens = slice(self._starts[start], self._starts[end])
             yield TokenRows(
-                ids=self._ids[self._starts[start] : self._starts[end]],
+                ids=self._ids[tokens],
+                label_mask=None if self._mask is None else self._mask[tokens],
                 num_tokens=self._num_tokens[start:end],
                 doc_ids=self._doc_ids[start:end],
                 landed_paths=self._landed_paths[start:end],

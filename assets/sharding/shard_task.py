@@ -20,7 +20,7 @@ from assets.sharding.gather import iter_documents
 from assets.sharding.groups import Segment
 from assets.tokenizing.token_parts import TokenRows
 from olmo_loader.dtypes import check_token_dtype
-from olmo_loader.shard_format import SIDECAR_SUFFIXES, TOKENS_SUFFIX, ShardWriter
+from olmo_loader.shard_format import HEADER_SUFFIX, TOKENS_SUFFIX, ShardWriter
 
 DATASET = "dataset/"
 CODE_VERSION = 1
@@ -133,7 +133,14 @@ def _write(root: Root, task: ShardTask, folder: Path, stem: str) -> dict[str, An
     ) as writer:
         for rows in iter_documents(root, task.segments, dtype=dtype, workspace=folder):
             starts = _check_documents(rows, identity.eos_token_id, task.shard)
-            writer.append(rows.ids, starts, rows.doc_ids, rows.landed_paths, rows.positions)
+            writer.append(
+                rows.ids,
+                starts,
+                rows.doc_ids,
+                rows.landed_paths,
+                rows.positions,
+                rows.label_mask,
+            )
     header = writer.header
     if header["n_docs"] != task.end - task.start:
         raise IntegrityError(
@@ -158,7 +165,7 @@ def _publish(
     """Move the files into place, the header last; their hashes are known from writing them."""
     base = f"{DATASET}{task.shard.removesuffix(TOKENS_SUFFIX)}"
     described = {TOKENS_SUFFIX: {"size": header["size"], "sha256": header["sha256"]}}
-    described |= {suffix: header["sidecars"][suffix] for suffix in SIDECAR_SUFFIXES}
-    for suffix in described:
+    described |= header["sidecars"]
+    for suffix in sorted(described, key=lambda suffix: suffix == HEADER_SUFFIX):
         root.storage.put_file(f"{base}{suffix}", folder / f"{stem}{suffix}")
     return [ObjectRef(name=f"{base}{suffix}", **item) for suffix, item in described.items()]

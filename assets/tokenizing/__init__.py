@@ -8,6 +8,8 @@
     membership.py   strata and held-out documents: the group of each kept document
     unbroken.py     runs of one kind of character that no engine should merge
     encode.py       texts to one flat id array, in bounded batches
+    token_bytes.py  the bytes each id stands for
+    label_masks.py  which tokens touch spans that nobody should learn to write
     vocabulary.py   which ids a part uses and how often
     token_parts.py  the columns of `tokens/`, and reading row ranges of parts
     part_writer.py  one part of `tokens/`: rows, ledger, statistics

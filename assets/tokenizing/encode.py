@@ -58,6 +58,17 @@ class EncodedTexts:
     long_runs: Lengths
     """(texts,): bytes of a text's first run that is too long, because of which it has no ids; 0
     for others."""
+    flat: FlatIds
+    """Ids of the texts without EOS and BOS."""
+    firsts: Lengths
+    """(documents,): first id of each in `flat`."""
+    before: int
+    """Ids put before each document: 1 with a BOS."""
+
+    @property
+    def sizes(self) -> Lengths:
+        """(documents,): ids of each without EOS and BOS."""
+        return self.num_tokens - 1 - self.before
 
     @property
     def pieces(self) -> Lengths:
@@ -166,6 +177,9 @@ def _documents(
         text_tokens=text_tokens,
         special_strings=special_strings,
         long_runs=long_runs,
+        flat=flat,
+        firsts=starts,
+        before=around - 1,
     )
 
 

@@ -18,7 +18,9 @@ from assets.root import Root
 from assets.tokenizing.encode import EncodedTexts, EncodingRules, encode_texts
 from assets.tokenizing.engine import Engine, Sample
 from assets.tokenizing.kept_parts import KeptPart
+from assets.tokenizing.label_masks import SpanMasker
 from assets.tokenizing.membership import GroupFinder, Grouping, Groups
+from assets.tokenizing.token_bytes import token_bytes
 from assets.tokenizing.token_parts import fixed_binary_rows, group_name, tokens_schema
 from assets.tokenizing.tokenizer import LoadedTokenizer
 from assets.tokenizing.vocabulary import TOKEN_COUNTS, counts_table, pack_vocabulary
@@ -35,6 +37,8 @@ class PartRules:
     encoding: EncodingRules
     grouping: Grouping | None = None
     """None: every document is of the one group that trains."""
+    mask_spans: tuple[str, ...] = ()
+    """Kinds of spans whose tokens are masked."""
 
 
 class PartWriter:
@@ -55,8 +59,17 @@ class PartWriter:
         if rules.grouping is not None:
             self._finder = GroupFinder(rules.grouping, part.clean.source)
         self._groups: dict[str, dict[str, int]] = {}
+        self._masker: SpanMasker | None = None
+        if rules.mask_spans:
+            table = token_bytes(tokenizer)
+            self._masker = SpanMasker(rules.mask_spans, table, tokenizer.reference)
+        self._masked: dict[str, int] = {}
         self._sample = Sample(part.clean.part)
-        self._schema = tokens_schema(tokenizer.dtype, is_grouped=rules.grouping is not None)
+        self._schema = tokens_schema(
+            tokenizer.dtype,
+            is_grouped=rules.grouping is not None,
+            is_masked=bool(rules.mask_spans),
+        )
         self._ledger: list[pa.RecordBatch] = []
         self._counts = np.zeros(tokenizer.vocab_size, np.int64)
         self._rows_of_file: dict[bytes, int] = {}
@@ -99,7 +112,8 @@ class PartWriter:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         part = self._part
         named = () if self._finder is None else self._finder.columns
-        columns = list(dict.fromkeys([*_COLUMNS, *named]))
+        spans = () if self._masker is None else ("spans",)
+        columns = list(dict.fromkeys([*_COLUMNS, *named, *spans]))
         for batch in read_unique(self._root, part.clean, part.unique, columns):
             groups = None if self._finder is None else self._finder.find(batch)
             start = 0
@@ -112,6 +126,7 @@ class PartWriter:
                 where=f"{part.clean.source} {part.clean.part}",
             ):
                 rows = batch.slice(start, len(texts))
+                masked = self._mask(rows, texts, encoded)
                 inside = groups and groups.take(start, encoded.rows)
                 start += len(texts)
                 self._ledger.append(self._ledger_rows(rows, encoded))
@@ -119,10 +134,14 @@ class PartWriter:
                     is_whole = len(encoded.rows) == len(rows) and encoded.pieces.all()
                     documents = rows if is_whole else rows.take(pa.array(encoded.rows))
                     self._count(rows, documents, encoded)
-                    yield self._token_rows(documents, encoded, inside)
+                    yield self._token_rows(documents, encoded, inside, masked)
 
     def _token_rows(
-        self, documents: pa.RecordBatch, encoded: EncodedTexts, groups: Groups | None
+        self,
+        documents: pa.RecordBatch,
+        encoded: EncodedTexts,
+        groups: Groups | None,
+        masked: list[pa.Array],
     ) -> pa.RecordBatch:
         lengths = encoded.num_tokens
         offsets = np.concatenate(([0], np.cumsum(lengths)))
@@ -137,7 +156,18 @@ class PartWriter:
         if groups is not None:
             self._count_groups(groups, lengths)
             columns += [groups.strata, groups.splits]
+        columns += masked
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _mask(self, rows: pa.RecordBatch, texts: pa.Array, encoded: EncodedTexts) -> list[pa.Array]:
+        """Return the column of masked tokens, if there is one."""
+        if self._masker is None:
+            return []
+        found = self._masker.find(texts, rows.column("spans"), encoded)
+        self._totals["masked_tokens"] = self._totals.get("masked_tokens", 0) + found.total
+        for kind, count in found.by_kind.items():
+            self._masked[kind] = self._masked.get(kind, 0) + count
+        return [found.ranges]
 
     def _count_groups(self, groups: Groups, lengths: np.ndarray[Any, Any]) -> None:
         table = pa.table({"stratum": groups.strata, "split": groups.splits, "tokens": lengths})
@@ -220,5 +250,6 @@ class PartWriter:
             # Documents by length: the key is the smallest number of tokens, the next power of two
             # ends it.
             "lengths": {str(1 << bits): int(self._lengths[bits]) for bits in used.tolist()},
+            **({"masked": dict(sorted(self._masked.items()))} if self._masker else {}),
             **({"groups": dict(sorted(self._groups.items()))} if self._finder else {}),
         }

@@ -25,6 +25,16 @@ Lengths = np.ndarray[Any, np.dtype[np.int64]]
 
 _READ = ["doc_id", "landed_path", "position", "num_tokens", "ids"]
 _GROUP = ["stratum", "split"]
+MASKED = "masked"
+RANGES = pa.large_list(
+    pa.struct(
+        [
+            pa.field("start", pa.int64(), nullable=False),
+            pa.field("end", pa.int64(), nullable=False),
+        ]
+    )
+)
+"""Sorted, disjoint, half-open ranges of a document's tokens."""
 
 
 Member = tuple[str | None, str]
@@ -48,8 +58,14 @@ def group_members(entry: PartEntry) -> dict[Member | None, int]:
     return found
 
 
-def tokens_schema(dtype: np.dtype[Any], *, is_grouped: bool = False) -> pa.Schema:
-    """Return the columns of `tokens/` for ids of a dtype; where it is divided, with its groups."""
+def tokens_schema(
+    dtype: np.dtype[Any], *, is_grouped: bool = False, is_masked: bool = False
+) -> pa.Schema:
+    """Return the columns of `tokens/` for ids of a dtype, with groups and masked tokens if asked.
+
+    `masked` holds ranges of tokens, counted from the first one of the document, that nobody should
+    learn to write.
+    """
     groups = [pa.field("stratum", pa.string()), pa.field("split", pa.string(), nullable=False)]
     ids = pa.large_list(pa.field("item", pa.from_numpy_dtype(dtype), nullable=False))
     return pa.schema(
@@ -61,6 +77,7 @@ def tokens_schema(dtype: np.dtype[Any], *, is_grouped: bool = False) -> pa.Schem
             pa.field("num_tokens", pa.int64(), nullable=False),
             pa.field("ids", ids, nullable=False),
             *(groups if is_grouped else ()),
+            *((pa.field(MASKED, RANGES, nullable=False),) if is_masked else ()),
         ]
     )
 
@@ -77,6 +94,8 @@ class TokenRows:
     """(documents, 16)."""
     landed_paths: list[str]
     positions: list[int | None]
+    label_mask: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+    """(sum of num_tokens,), 0 for masked tokens; None where the part has no masks."""
 
 
 def read_lengths(root: Root, entry: PartEntry, member: Member | None = None) -> Lengths:
@@ -124,12 +143,14 @@ def iter_token_rows(
     """
     with root.open(part) as file:
         parquet = open_parquet(file)
+        has_masks = MASKED in parquet.schema_arrow.names
+        columns = [*_READ, *((MASKED,) if has_masks else ())]
         first = 0
         for group in range(parquet.num_row_groups):
             rows = _row_group_rows(parquet, group, member)
             low, high = max(start - first, 0), min(end - first, len(rows))
             if low < high:
-                table = parquet.read_row_group(group, columns=_READ)
+                table = parquet.read_row_group(group, columns=columns)
                 is_whole = len(rows) == table.num_rows
                 table = table.slice(low, high - low) if is_whole else table.take(rows[low:high])
                 yield _token_rows(root, part, table.combine_chunks())
@@ -171,7 +192,24 @@ def _token_rows(root: Root, part: ObjectRef, table: pa.Table) -> TokenRows:
         doc_ids=fixed_binary_rows(batch.column("doc_id")),
         landed_paths=batch.column("landed_path").to_pylist(),
         positions=batch.column("position").to_pylist(),
+        label_mask=_label_mask(batch, num_tokens),
     )
+
+
+def _label_mask(
+    batch: pa.RecordBatch, num_tokens: Lengths
+) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
+    if MASKED not in batch.schema.names:
+        return None
+    lists = batch.column(MASKED)
+    mask = np.ones(int(num_tokens.sum()), np.uint8)
+    ranges, counts = lists.flatten(), np.diff(lists.offsets.to_numpy())
+    firsts = np.repeat(np.cumsum(num_tokens) - num_tokens, counts)
+    starts, ends = (ranges.field(name).to_numpy() for name in ("start", "end"))
+    sizes = ends - starts
+    skipped = np.cumsum(sizes) - sizes
+    mask[np.repeat(firsts + starts - skipped, sizes) + np.arange(int(sizes.sum()))] = 0
+    return mask
 
 
 def fixed_binary_rows(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:

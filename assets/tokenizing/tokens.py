@@ -73,7 +73,8 @@ def materialize_tokens(root: Root, settings: Settings, log: LandingLog) -> Stage
         max_run_bytes=settings.tokenizer.max_run_bytes,
     )
     groups = group_rules(root, settings, kept)
-    rules = [_rules(encoding, groups.get(task.source), task.generation) for task in kept]
+    masks = settings.tokenizer.mask_spans
+    rules = [_rules(encoding, groups.get(task.source), task.generation, masks) for task in kept]
     hashes = [_fingerprint(pin, rule, task) for rule, task in zip(rules, kept, strict=True)]
     engine = _choose_engine(root, settings, pin, zip(kept, hashes, strict=True))
     tasks = [
@@ -110,9 +111,11 @@ def _engine_facts(engine: Engine | None) -> dict[str, Any]:
     }
 
 
-def _rules(encoding: EncodingRules, groups: GroupRules | None, generation: int) -> PartRules:
+def _rules(
+    encoding: EncodingRules, groups: GroupRules | None, generation: int, masks: tuple[str, ...]
+) -> PartRules:
     grouping = None if groups is None else groups.of_generation(generation)
-    return PartRules(encoding=encoding, grouping=grouping)
+    return PartRules(encoding=encoding, grouping=grouping, mask_spans=masks)
 
 
 def _fingerprint(pin: TokenizerPin, rules: PartRules, kept: KeptTask) -> str:
@@ -123,6 +126,8 @@ def _fingerprint(pin: TokenizerPin, rules: PartRules, kept: KeptTask) -> str:
         inputs["unicode"] = UNICODE_VERSION
     if rules.grouping is not None:
         inputs["groups"] = rules.grouping.inputs()
+    if rules.mask_spans:
+        inputs["mask_spans"] = sorted(set(rules.mask_spans))
     return fingerprint(
         stage=STAGE,
         code=CODE_VERSION,

@@ -55,11 +55,18 @@ def doc_ids(seed: int, count: int) -> np.ndarray:
     return np.random.default_rng(seed + 10_000).integers(0, 256, (count, 16), dtype=np.uint8)
 
 
-def append_documents(out: ShardWriter, seed: int, documents: list[np.ndarray]) -> None:
+def append_documents(
+    out: ShardWriter,
+    seed: int,
+    documents: list[np.ndarray],
+    label_mask: np.ndarray | None = None,
+) -> None:
     starts = np.cumsum([0, *map(len, documents)])[:-1]
     count = len(documents)
     names = [f"landed/{seed}/{number}.txt" for number in range(count)]
-    out.append(np.concatenate(documents), starts, doc_ids(seed, count), names, range(count))
+    out.append(
+        np.concatenate(documents), starts, doc_ids(seed, count), names, range(count), label_mask
+    )
 
 
 class SmallDataset:
@@ -75,8 +82,16 @@ class SmallDataset:
         (folder / TOKENIZER_PATH).write_bytes(TOKENIZER)
 
     def add_shard(
-        self, source: str, seed: int, count: int, generation: int = 1, split: str = "train"
+        self,
+        source: str,
+        seed: int,
+        count: int,
+        generation: int = 1,
+        split: str = "train",
+        *,
+        mask_every: int = 0,
     ) -> dict[str, Any]:
+        """Add a shard; every `mask_every`-th token of it is masked."""
         documents = make_documents(seed, count)
         number = sum(record["source"] == source for record in self.records)
         fingerprint = hashlib.sha256(f"{source}{seed}{count}".encode()).hexdigest()
@@ -85,7 +100,9 @@ class SmallDataset:
         with writer(
             path.parent, path.stem, source=source, generation=generation, split=split
         ) as out:
-            append_documents(out, seed, documents)
+            places = np.arange(sum(map(len, documents)))
+            mask = places % mask_every != 0 if mask_every else None
+            append_documents(out, seed, documents, mask)
         start = self._ends.get(f"{source}/{split}", 0)
         self._ends[f"{source}/{split}"] = start + count
         data = add_record(
