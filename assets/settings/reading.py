@@ -6,6 +6,7 @@ source does not know is refused, so that none is set in vain.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,11 +17,22 @@ from assets.settings.checks import require
 
 _USERS: Mapping[str, tuple[str, ...]] = {
     "columns": ("parquet",),
-    "path_field": ("jsonl", "parquet"),
+    "path_field": ("jsonl", "parquet", "csv", "tsv"),
+    "header": ("csv", "tsv"),
+    "delimiter": ("csv", "tsv"),
+    "quote": ("csv", "tsv"),
+    "charset": ("csv", "tsv"),
     "namespaces": ("wiki_xml",),
     "markup": ("wiki_xml",),
 }
 """Formats that know an option; `auto` may turn out to be any of them."""
+
+
+def _is_charset(name: str) -> bool:
+    try:
+        return codecs.lookup(name)._is_text_encoding  # noqa: SLF001 (base64 is a codec as well)
+    except LookupError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,9 +43,17 @@ class ReadSettings:
     """Parquet: dotted column path -> Arrow type (`string`, `int64`, `list<string>` ...) that every
     file must have; a file that differs is quarantined as a whole."""
     path_field: str | None = None
-    """Jsonl and Parquet: key of the path of a source file whose code is the text; its extension
+    """Formats with rows: key of the path of a source file whose code is the text; its extension
     names the programming language in the metadata."""
 
+    header: tuple[str, ...] = ()
+    """CSV and TSV: names of the columns, for files without a header row."""
+    delimiter: str | None = None
+    """CSV and TSV: one character; found in the first line of a CSV file when unset."""
+    quote: str = '"'
+    """CSV and TSV: the character around fields with delimiters in them; empty for none."""
+    charset: str | None = None
+    """CSV and TSV: the charset of files without a byte-order mark; detected when unset."""
     namespaces: tuple[int, ...] = (0,)
     """MediaWiki XML: numbers of the namespaces whose pages are read; 0 holds the articles."""
     markup: Literal["plain", "keep"] = "plain"
@@ -63,5 +83,19 @@ class ReadSettings:
                 )
 
     def __post_init__(self) -> None:
+        require(
+            self.delimiter is None or (len(self.delimiter) == 1 and self.delimiter not in "\r\n"),
+            f"delimiter: {self.delimiter!r} must be one character and no line end",
+        )
+        require(
+            len(self.quote) <= 1
+            and self.quote != self.delimiter
+            and self.quote not in ("\r", "\n"),
+            f"quote: {self.quote!r} must be one character beside the delimiter, or empty",
+        )
+        require(
+            self.charset is None or _is_charset(self.charset),
+            f"charset: {self.charset!r} is no charset that is known here",
+        )
         require(len(self.namespaces) > 0, "namespaces: name at least one; 0 holds the articles")
         require(self.path_field != "", "path_field: the empty string names no key")

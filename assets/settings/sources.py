@@ -12,8 +12,20 @@ from assets.settings.extraction import Extractor
 from assets.settings.reading import ReadSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-READ_FORMATS = ("auto", "jsonl", "warc", "wet", "html", "text", "parquet", "code", "wiki_xml")
-LATER_FORMATS = ("csv", "tsv", "latex", "rst", "markdown", "man")
+READ_FORMATS = (
+    "auto",
+    "jsonl",
+    "warc",
+    "wet",
+    "html",
+    "text",
+    "parquet",
+    "code",
+    "wiki_xml",
+    "csv",
+    "tsv",
+)
+LATER_FORMATS = ("latex", "rst", "markdown", "man")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +63,7 @@ class SourceSettings:
     format: str = "auto"
     """One of `READ_FORMATS`; auto looks at the content of each file, then at its name."""
     text_field: str = "text"
-    """Key of the text in jsonl records and Parquet rows; `a.b` is the key b inside a."""
+    """Key or column of the text in formats with rows; `a.b` is the key b inside a."""
     id_field: str | None = "id"
     """Key of the user's own id in records; carried to the end, never used as identity."""
     url_field: str | None = "url"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from assets.settings.sources import READ_FORMATS, SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
+from assets.sources.formats.csv_rows import read_csv
 from assets.sources.formats.fields import Fields
 from assets.sources.formats.jsonl import read_jsonl
 from assets.sources.formats.parquet import read_parquet
@@ -75,6 +76,8 @@ class _File:
 _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
     "jsonl": lambda file: read_jsonl(file.stream, Fields.of(file.source)),
     "parquet": lambda file: read_parquet(file.stream, file.source, file.scratch),
+    "csv": lambda file: read_csv(file.stream, file.source, is_tsv=False),
+    "tsv": lambda file: read_csv(file.stream, file.source, is_tsv=True),
     "warc": lambda file: read_warc(file.stream),
     "wet": lambda file: read_warc(file.stream),
     "html": lambda file: read_html_file(file.stream),

@@ -99,6 +99,8 @@ RULES: dict[str, Rule] = {
     "bad_parquet": _quarantined("no Parquet file, or one whose description is damaged"),
     "bad_schema": _quarantined("the columns of the file are not those that the source names"),
     "bad_value": _quarantined("a value that no text can stand for, such as a date of year 200,000"),
+    # CSV and TSV.
+    "bad_csv": _quarantined("a row with more or fewer fields than the header, or bad quotes"),
     # XML dumps.
     "bad_xml": _quarantined("an element that is not well-formed XML, or declares entities"),
     "redirect": _dropped("a wiki page that only leads to another"),

@@ -1,0 +1,192 @@
+"""Rows of CSV and TSV files as records; quoted fields may hold line ends.
+
+A row whose number of fields is not the header's, one with bytes that are not of the charset, and
+one that grows beyond what is read (as after a quote that is never closed) each cost one loss. An
+empty field counts as no value: it is no metadata.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from assets.settings.sources import SourceSettings
+from assets.sources.formats.charset import decode_text, find_charset
+from assets.sources.formats.compression import DecodedStream
+from assets.sources.formats.fields import Fields, read_row
+from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record, UnusableError
+from assets.sources.formats.transcode import ByteStream, Utf8Stream, utf8_stream
+
+DELIMITERS = ",;\t|"
+_DETECT_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One parsed row, or why it is none."""
+
+    number: int
+    values: list[str]
+    problem: UnusableError | None = None
+
+
+def read_csv(stream: DecodedStream, source: SourceSettings, *, is_tsv: bool) -> Iterator[Record]:
+    """Yield a record per row below the header; `position` is the row's number from 1."""
+    utf8 = _as_utf8(stream, source.read.charset)
+    head = stream.peek(_DETECT_BYTES)
+    delimiter = source.read.delimiter or ("\t" if is_tsv else find_delimiter(head))
+    rows = iter_rows(utf8, delimiter, source.read.quote)
+    names = list(source.read.header or ())
+    if not names:
+        first = next(rows, None)
+        if first is None or first.problem is not None:
+            if first is not None:
+                yield Lost(rule="bad_csv", position=None, reason=f"the header: {first.problem}")
+            return
+        names = [name or f"column_{number}" for number, name in enumerate(first.values, start=1)]
+    problem = _find_mismatch(names, source)
+    if problem is not None:
+        yield problem
+        return
+    before = 0 if source.read.header else 1
+    for row in rows:
+        yield _read(row, row.number - before, names, source, utf8)
+        del row
+
+
+def find_delimiter(head: bytes) -> str:
+    """Return the delimiter that is most frequent in the first line, outside of quotes."""
+    line = head.split(b"\n", 1)[0].decode("utf-8", "replace")
+    unquoted = "".join(line.split('"')[::2])
+    return max(DELIMITERS, key=unquoted.count)
+
+
+def _as_utf8(stream: DecodedStream, charset: str | None) -> Utf8Stream:
+    if charset is not None:
+        return Utf8Stream(stream, find_charset(charset) or charset)
+    found = decode_text(_whole_lines(stream.peek(_DETECT_BYTES))).charset
+    return utf8_stream(stream, found)
+
+
+def _whole_lines(head: bytes) -> bytes:
+    """Return bytes up to the last line end, so that no character is cut."""
+    return head[: head.rfind(b"\n") + 1] or head
+
+
+def _find_mismatch(names: list[str], source: SourceSettings) -> Lost | None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        reason = f"the columns {', '.join(repeated)[:200]} appear more than once"
+        return Lost(rule="bad_schema", position=None, reason=reason)
+    if source.text_field not in names:
+        shown = ", ".join(names)[:200]
+        reason = f"no column {source.text_field!r} among: {shown}; see text_field and read.header"
+        return Lost(rule="bad_schema", position=None, reason=reason)
+    return None
+
+
+def _read(
+    row: Row, position: int, names: list[str], source: SourceSettings, utf8: Utf8Stream
+) -> Record:
+    if row.problem is not None:
+        return Lost(rule=row.problem.rule, position=position, reason=str(row.problem))
+    if len(row.values) != len(names):
+        reason = f"{len(row.values):,d} fields, the header has {len(names):,d}"
+        return Lost(rule="bad_csv", position=position, reason=reason)
+    kept = {name: value for name, value in zip(names, row.values, strict=True) if value}
+    kept.setdefault(source.text_field, "")
+    record = read_row(dict(kept), position, Fields.of(source))
+    if isinstance(record, Found) and utf8.charset != "utf-8":
+        record.metadata["charset"] = utf8.charset
+        if "\ufffd" in record.text:
+            record.metadata["num_replaced"] = record.text.count("\ufffd")
+    return record
+
+
+def iter_rows(stream: ByteStream, delimiter: str, quote: str) -> Iterator[Row]:
+    """Yield the rows of a stream, blank lines apart, numbered from 1."""
+    # The parser's limit is one for the process; all readers of ours use this one.
+    csv.field_size_limit(MAX_RECORD_BYTES)
+    lines = _Lines(stream)
+    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
+    parser = csv.reader(iter(lines), delimiter=delimiter, quotechar=quote or None, quoting=quoting)
+    number = 0
+    while not lines.ended:
+        lines.begin_row()
+        problem = None
+        values: list[str] = []
+        try:
+            values = next(parser, [])
+        except csv.Error as error:
+            problem = _explain(error)
+        if lines.problem is not None:
+            problem = lines.problem
+        if lines.is_cut:
+            # The row that the file's cut went through; its problem is told after the records.
+            return
+        if values or problem is not None:
+            number += 1
+            yield Row(number, values, problem)
+
+
+def _explain(error: csv.Error) -> UnusableError:
+    if "field limit" in str(error):
+        reason = f"a field longer than {MAX_RECORD_BYTES:,d} bytes, perhaps after an open quote"
+        return UnusableError("too_large", reason)
+    return UnusableError("bad_csv", str(error))
+
+
+class _Lines:
+    """The lines of a stream with their ends, and what is wrong with those of one row."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self.problem: UnusableError | None = None
+        self.ended = False
+        self.is_cut = False
+        """The stream ended early, and with it a row."""
+        self._stream = stream
+        self._lines = self._split()
+        self._row_bytes = 0
+
+    def begin_row(self) -> None:
+        self.problem = None
+        self._row_bytes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines, None)
+        if line is None:
+            self.ended = True
+            self.is_cut = self._stream.problem is not None
+            raise StopIteration
+        self._row_bytes += len(line)
+        if self._row_bytes > MAX_RECORD_BYTES:
+            reason = f"a row longer than {MAX_RECORD_BYTES:,d} bytes, perhaps after an open quote"
+            self.problem = UnusableError("too_large", reason)
+            raise csv.Error(reason)
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            reason = f"byte {line[error.start]:#04x} is not UTF-8; see read.charset"
+            self.problem = UnusableError("bad_utf8", reason)
+            return line.decode("utf-8", "replace")
+
+    def _split(self) -> Iterator[bytes]:
+        """Yield the lines; one that is too long as a whole comes in pieces of more than a row."""
+        pieces: list[bytes] = []
+        length = 0
+        while chunk := self._stream.read():
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                pieces.append(line)
+                yield b"".join([*pieces, b"\n"])
+                pieces, length = [], 0
+            length += len(rest)
+            # Of a line that is too long as much is kept as tells that it is.
+            if length <= MAX_RECORD_BYTES + len(rest):
+                pieces.append(rest)
+        if length and self._stream.problem is None:
+            yield b"".join(pieces)
