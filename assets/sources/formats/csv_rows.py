@@ -109,8 +109,10 @@ def iter_rows(stream: ByteStream, delimiter: str, quote: str) -> Iterator[Row]:
     # The parser's limit is one for the process; all readers of ours use this one.
     csv.field_size_limit(MAX_RECORD_BYTES)
     lines = _Lines(stream)
-    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
-    parser = csv.reader(iter(lines), delimiter=delimiter, quotechar=quote or None, quoting=quoting)
+    if quote:
+        parser = csv.reader(iter(lines), delimiter=delimiter, quotechar=quote)
+    else:
+        parser = csv.reader(iter(lines), delimiter=delimiter, quoting=csv.QUOTE_NONE)
     number = 0
     while not lines.ended:
         lines.begin_row()

@@ -120,7 +120,7 @@ def test_what_is_written_is_read(rows: list[list[str]]) -> None:
     lines = [",".join(quoted[place : place + 2]) for place in range(0, len(quoted), 2)]
     data = "\n".join(["text,id", *lines]).encode()
     expected = [row[0] or "<text_empty>" for row in rows] or ["<empty_file>"]
-    assert outcomes(data, "a.csv") == expected
+    assert outcomes(data, format="csv", read=ReadSettings(delimiter=",")) == expected
 
 
 def test_real_posts_in_tsv() -> None:
