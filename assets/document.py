@@ -78,6 +78,10 @@ SIGNALS = pa.struct(
         pa.field("special_character_ratio", pa.float64()),
         pa.field("base64_ratio", pa.float64()),
         pa.field("hex_ratio", pa.float64()),
+        pa.field("removed_word_ratio", pa.float64()),
+        pa.field("lorem_ipsum_lines", pa.int32()),
+        pa.field("curly_bracket_lines", pa.int32()),
+        pa.field("num_sentences", pa.int32()),
     ]
 )
 """Measured values of the cleaning rules; a field is null where its rule was not reached."""

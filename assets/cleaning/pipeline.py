@@ -2,11 +2,11 @@
 
 ::
 
-    profile   extract   normalise   empty   language   rules
-    web       html      yes         yes     yes        gopher_quality
-    text      -         yes         yes     yes        gopher_quality
-    code      -         -           yes     -          code
-    none      -         -           yes     -          -
+    profile   extract   normalise   empty   language   lines       rules
+    web       html      yes         yes     yes        if wanted   gopher_quality, others if wanted
+    text      -         yes         yes     yes        if wanted   gopher_quality, others if wanted
+    code      -         -           yes     -          -           code, others if wanted
+    none      -         -           yes     -          -           -
 
 Every document leaves with one row in `clean` and one in the ledger. A value that was measured is
 stored whatever became of the document; what a lost document did not reach is null.
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from assets.cleaning.batch import Batch
 from assets.cleaning.page_verdicts import PageVerdicts
-from assets.cleaning.steps import emptiness, languages, normalising, pages, quality
+from assets.cleaning.steps import emptiness, languages, lines, normalising, pages, quality
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings
 
@@ -29,6 +29,7 @@ STEPS = (
     normalising.STEP,
     emptiness.STEP,
     languages.STEP,
+    lines.STEP,
     quality.STEP,
 )
 """In the order in which they are done."""

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from assets.cleaning.characters import SPACE, character_flags, decode_at
+from assets.cleaning.characters import character_flags
 from assets.cleaning.hashing import (
     HASH_START,
     add_to_hash,
@@ -36,6 +36,7 @@ from assets.cleaning.hashing import (
 )
 from assets.cleaning.lines import SplitLines
 from assets.cleaning.signals import CHARACTERS, SplitTexts
+from assets.cleaning.strip import strip_text
 from assets.cleaning.text_column import text_buffers
 from assets.kernel import kernel
 
@@ -172,7 +173,7 @@ def _measure_all(
 @kernel
 def _paragraphs(data: Any, start: int, end: int, flags: Any, items: Any, lengths: Any) -> int:
     """Write hash and characters of each paragraph of the stripped text; return how many."""
-    start, end = _strip(data, start, end, flags)
+    start, end = strip_text(data, start, end, flags)
     count = 0
     position = start
     while True:
@@ -195,25 +196,6 @@ def _paragraphs(data: Any, start: int, end: int, flags: Any, items: Any, lengths
         if position >= end:
             return count
         position += breaks
-
-
-@kernel
-def _strip(data: Any, start: int, end: int, flags: Any) -> tuple[int, int]:
-    """Return the bounds of a text without whitespace at its ends."""
-    while start < end:
-        code_point, length = decode_at(data, start)
-        if not flags[code_point] & SPACE:
-            break
-        start += length
-    while end > start:
-        last = end - 1
-        while (data[last] & 0xC0) == 0x80:
-            last -= 1
-        code_point, _ = decode_at(data, last)
-        if not flags[code_point] & SPACE:
-            break
-        end = last
-    return start, end
 
 
 @kernel

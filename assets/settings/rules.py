@@ -12,6 +12,9 @@ from typing import Any, Literal
 
 from assets.settings.checks import refuse_later, require
 
+MAX_PHRASE = 64
+"""Characters of a phrase that is looked for in lines."""
+
 _LATER = {"later": True}
 """Marks a setting that came after the first version: it enters fingerprints unless neutral."""
 
@@ -103,6 +106,64 @@ class FineWebRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class C4Rules:
+    """C4's rules (arXiv 1910.10683): lines that fail go, the text is rewritten to the others."""
+
+    enabled: bool = False
+    word_splitter: str = "whitespace"
+    sentence_splitter: str = "terminal_marks"
+    """How sentences are counted; see `assets.cleaning.c4_lines`."""
+    max_word_length: int = 1000
+    """Characters; a line with a longer word goes."""
+    remove_citations: bool = True
+    require_end_mark: bool = True
+    """A line has to end in . ? ! or a quote, and not in an ellipsis; FineWeb switches this off."""
+    min_words_per_line: int = 3
+    drop_javascript: bool = True
+    drop_policy: bool = True
+    """Lines about cookies, privacy and terms of use."""
+    max_lorem_ipsum_lines: int | None = 0
+    """Above it the document is dropped, as for the following one."""
+    max_curly_bracket_lines: int | None = 0
+    min_sentences: int | None = 5
+
+    def __post_init__(self) -> None:
+        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
+        refuse_later("sentence_splitter", self.sentence_splitter, accepted="terminal_marks")
+        require(self.max_word_length >= 1, f"max_word_length: {self.max_word_length} is below 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WebLineRules:
+    """Boilerplate lines of web pages go (RefinedWeb, as in DCLM); see `assets.cleaning.web_lines`.
+
+    A document that loses too much by it is dropped.
+    """
+
+    enabled: bool = False
+    word_splitter: str = "whitespace"
+    max_uppercase_ratio: float = 0.5
+    max_digit_ratio: float = 0.999999
+    min_words: int = 2
+    drop_counters: bool = True
+    phrase_words: int = 10
+    """The most words of a line that goes for a phrase."""
+    start_phrases: tuple[str, ...] = ("sign-in",)
+    end_phrases: tuple[str, ...] = ("read more...",)
+    phrases: tuple[str, ...] = ("items in cart",)
+    max_removed_word_ratio: float | None = 0.05
+
+    def __post_init__(self) -> None:
+        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
+        for phrase in (*self.start_phrases, *self.end_phrases, *self.phrases):
+            require(
+                phrase.isascii() and 0 < len(phrase) <= MAX_PHRASE,
+                f"the phrase {phrase!r} must be of 1 to {MAX_PHRASE} ASCII characters",
+            )
+        check_ratios(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ParagraphRules:
     """The paragraph rule of mC4 (arXiv 2010.11934): three long lines."""
 
@@ -137,6 +198,8 @@ class CleaningRules:
 
     gopher_quality: GopherQualityRules = field(default_factory=GopherQualityRules)
     code: CodeRules = field(default_factory=CodeRules)
+    web_lines: WebLineRules = field(default_factory=WebLineRules)
+    c4: C4Rules = field(default_factory=C4Rules)
     shares: ShareRules = field(default_factory=ShareRules)
     fineweb: FineWebRules = field(default_factory=FineWebRules)
     paragraphs: ParagraphRules = field(default_factory=ParagraphRules)

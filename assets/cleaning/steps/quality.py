@@ -33,7 +33,7 @@ def apply_rules(batch: Batch) -> None:
         signals = group.signals(measured, settings)
         for name, signal in signals.items():
             batch.measure(name, signal.values, signal.applies)
-        measured.keep_only(_drop_failing(batch, signals, group.rules(settings)))
+        measured.keep_only(drop_failing(batch, signals, group.rules(settings)))
 
 
 def enabled_groups(source: SourceSettings, cleaning: CleaningSettings) -> tuple[RuleGroup, ...]:
@@ -45,7 +45,7 @@ def enabled_groups(source: SourceSettings, cleaning: CleaningSettings) -> tuple[
     )
 
 
-def _drop_failing(batch: Batch, signals: dict[str, Signal], rules: tuple[Rule, ...]) -> np.ndarray:
+def drop_failing(batch: Batch, signals: dict[str, Signal], rules: tuple[Rule, ...]) -> np.ndarray:
     """Drop what fails; return for each text whether it stays."""
     failures = first_failures(signals, rules, len(batch.rows))
     for number in np.flatnonzero(failures.rules >= 0).tolist():

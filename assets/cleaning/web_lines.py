@@ -1,0 +1,222 @@
+"""Line rules of RefinedWeb as DCLM has them (arXiv 2306.01116, 2406.11794): boilerplate lines go.
+
+Lines are split at LF; empty ones stay. The first of these that a line meets is its reason.
+
+=================  =============================================================================
+`line_uppercase`   upper-case characters per character above `max_uppercase_ratio`
+`line_numeric`     digits per character above `max_digit_ratio`
+`line_counter`     a number and one of `COUNTED`, and no other word ("1.2k likes")
+`line_short`       fewer than `min_words` words
+`line_phrase`      of at most `phrase_words` words, and it starts with, ends in or holds a phrase
+=================  =============================================================================
+
+A text that loses a line is stripped, any other stays as it is.
+"""
+
+# ruff: noqa: PLR1714, SIM109 - numba compiles comparisons faster than `in`
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from assets.cleaning.characters import (
+    ALNUM,
+    DIGIT,
+    SPACE,
+    UPPER,
+    character_flags,
+    decode_at,
+)
+from assets.cleaning.phrases import holds_phrase, lower_byte, phrase_at, phrases
+from assets.cleaning.strip import strip_text
+from assets.cleaning.text_column import text_array_of, text_buffers
+from assets.kernel import kernel
+from assets.settings.rules import WebLineRules
+
+COUNTED = (
+    "likes", "shares", "comments", "retweets", "reposts", "quotes", "bookmarks", "upvotes",
+    "downvotes", "downloads", "views", "followers",
+)  # fmt: skip
+
+COUNTS = (
+    "line_uppercase", "line_numeric", "line_counter", "line_short", "line_phrase", "words",
+    "removed_words",
+)  # fmt: skip
+"""Names of the columns that `drop_web_lines` counts: lines that went, words before, words lost."""
+CHANGES = COUNTS[:5]
+UPPERCASE, NUMERIC, COUNTER, SHORT, PHRASE, WORDS, REMOVED_WORDS = range(len(COUNTS))
+
+_COUNTED = phrases(COUNTED)
+_LF, _UNDERSCORE, _DOT, _COMMA = 0x0A, 0x5F, 0x2E, 0x2C
+_K, _M, _B = 0x6B, 0x6D, 0x62
+
+
+def drop_web_lines(
+    texts: pa.LargeStringArray, settings: WebLineRules
+) -> tuple[pa.LargeStringArray, np.ndarray]:
+    """Return the rewritten texts, and counts of shape (len(texts), len(COUNTS)), int64."""
+    data, offsets = text_buffers(texts)
+    output = np.empty(int(offsets[-1] - offsets[0]) + len(texts), np.uint8)
+    bounds = np.zeros(len(texts) + 1, np.int64)
+    counts = np.zeros((len(texts), len(COUNTS)), np.int64)
+    limits = np.array(
+        [
+            settings.max_uppercase_ratio,
+            settings.max_digit_ratio,
+            settings.min_words,
+            settings.phrase_words,
+            settings.drop_counters,
+        ],
+        np.float64,
+    )
+    where = (
+        phrases(settings.start_phrases),
+        phrases(settings.end_phrases),
+        phrases(settings.phrases),
+    )
+    _drop_all(data, offsets, character_flags(), limits, *where, _COUNTED, output, bounds, counts)
+    return text_array_of(output[: bounds[-1]], bounds), counts
+
+
+@kernel
+def _drop_all(
+    data: Any,
+    offsets: Any,
+    flags: Any,
+    limits: Any,
+    at_start: Any,
+    at_end: Any,
+    anywhere: Any,
+    counted: Any,
+    output: Any,
+    bounds: Any,
+    counts: Any,
+) -> None:
+    written = 0
+    for index in range(len(offsets) - 1):
+        first = written
+        position, end = offsets[index], offsets[index + 1]
+        has_lost = False
+        while position < end:
+            line_end = position
+            while line_end < end and data[line_end] != _LF:
+                line_end += 1
+            stop = min(line_end + 1, end)
+            reason, words = _judge(
+                data, position, line_end, flags, limits, at_start, at_end, anywhere, counted
+            )
+            counts[index, WORDS] += words
+            if reason >= 0:
+                counts[index, reason] += 1
+                counts[index, REMOVED_WORDS] += words
+                has_lost = True
+            else:
+                for at in range(position, stop):
+                    output[written] = data[at]
+                    written += 1
+            position = stop
+        if has_lost:
+            start, stop = strip_text(output, first, written, flags)
+            for at in range(start, stop):
+                output[first + at - start] = output[at]
+            written = first + stop - start
+        bounds[index + 1] = written
+
+
+@kernel
+def _judge(
+    data: Any,
+    start: int,
+    end: int,
+    flags: Any,
+    limits: Any,
+    at_start: Any,
+    at_end: Any,
+    anywhere: Any,
+    counted: Any,
+) -> tuple[int, int]:
+    """Return (why the line goes, -1 if it stays; its words)."""
+    characters, upper, digits, words = _measure(data, start, end, flags)
+    reason = -1
+    if characters == 0:
+        return -1, 0
+    if upper / characters > limits[0]:
+        reason = UPPERCASE
+    elif digits / characters > limits[1]:
+        reason = NUMERIC
+    elif limits[4] and digits and _is_counter(data, start, end, flags, counted):
+        reason = COUNTER
+    elif words < limits[2]:
+        reason = SHORT
+    elif words <= limits[3] and _has_phrase(data, start, end, at_start, at_end, anywhere):
+        reason = PHRASE
+    return reason, words
+
+
+@kernel
+def _has_phrase(data: Any, start: int, end: int, at_start: Any, at_end: Any, anywhere: Any) -> bool:
+    for number in range(len(at_start[1])):
+        if phrase_at(data, start, end, at_start[0][number], at_start[1][number]):
+            return True
+    for number in range(len(at_end[1])):
+        length = at_end[1][number]
+        if end - length >= start and phrase_at(data, end - length, end, at_end[0][number], length):
+            return True
+    return holds_phrase(data, start, end, anywhere[0], anywhere[1], anywhere[2])
+
+
+@kernel
+def _measure(data: Any, start: int, end: int, flags: Any) -> tuple[int, int, int, int]:
+    """Return the characters of a line, the upper-case ones, the digits, and its words."""
+    characters, upper, digits, words = 0, 0, 0, 0
+    was_space = True
+    position = start
+    while position < end:
+        code_point, length = decode_at(data, position)
+        flag = np.int64(flags[code_point])
+        is_space = (flag & SPACE) != 0
+        words += was_space and not is_space
+        was_space = is_space
+        upper += (flag & UPPER) != 0
+        digits += (flag & DIGIT) != 0
+        characters += 1
+        position += length
+    return characters, upper, digits, words
+
+
+@kernel
+def _is_counter(data: Any, start: int, end: int, flags: Any, counted: Any) -> bool:
+    """Return whether a line is a number and a word of `counted`, and other signs around them."""
+    position = _skip_signs(data, start, end, flags)
+    if position >= end or not 0x30 <= data[position] <= 0x39:
+        return False
+    while position < end and (0x30 <= data[position] <= 0x39 or _is_point(data[position])):
+        position += 1
+    if position < end:
+        unit = lower_byte(data[position])
+        position += unit == _K or unit == _M or unit == _B
+    word, _ = strip_text(data, position, end, flags)
+    if word == position:
+        return False
+    for number in range(len(counted[1])):
+        if phrase_at(data, word, end, counted[0][number], counted[1][number]):
+            return _skip_signs(data, word + counted[1][number], end, flags) == end
+    return False
+
+
+@kernel
+def _is_point(byte: Any) -> Any:
+    return byte == _DOT or byte == _COMMA
+
+
+@kernel
+def _skip_signs(data: Any, position: int, end: int, flags: Any) -> int:
+    """Return where the first letter, digit or underscore from `position` on stands."""
+    while position < end:
+        code_point, length = decode_at(data, position)
+        if flags[code_point] & ALNUM or code_point == _UNDERSCORE:
+            break
+        position += length
+    return position
