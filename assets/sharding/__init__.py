@@ -8,5 +8,6 @@
     shard_task.py one shard made and published, or taken up where a killed run left it
     index.py      the shard index of a root: read, and append so that nothing is added twice
     shards.py     the stage
+    verify_shards.py  ids in shards against the token parts
     spans.py      where documents stand in shards, and which are pending
 """

@@ -14,4 +14,5 @@
     token_parts.py  the columns of `tokens/`, and reading row ranges of parts
     part_writer.py  one part of `tokens/`: rows, ledger, statistics
     tokens.py       the stage
+    verify_tokens.py  tokens of a part decoded back to its texts
 """

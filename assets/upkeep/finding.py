@@ -10,7 +10,9 @@ from typing import Literal
 from assets.errors import DataPlatformError
 from olmo_loader.errors import LoaderError
 
-Area = Literal["landings", "manifests", "objects", "ledgers", "data set", "shards", "takedowns"]
+Area = Literal[
+    "landings", "manifests", "objects", "ledgers", "tokens", "data set", "shards", "takedowns"
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

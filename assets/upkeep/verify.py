@@ -8,6 +8,7 @@ from assets.sources.landing_log import LandingLog, read_log
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_data_set import verify_accounts, verify_published
 from assets.upkeep.verify_parts import Progress, load_manifests, verify_ledgers, verify_objects
+from assets.upkeep.verify_texts import Texts, verify_shard_ids, verify_texts
 
 
 def verify(
@@ -15,6 +16,7 @@ def verify(
     settings: Settings | None = None,
     *,
     full: bool = True,
+    texts: Texts = "all",
     progress: Progress = lambda _: None,
 ) -> list[Finding]:
     """Check the landing log, manifests, objects, ledgers, index, shards, plans and takedowns.
@@ -24,6 +26,7 @@ def verify(
         settings: with them, the documents of shards are compared with the token parts in order,
             and the accounting line is proved.
         full: read and hash every byte, and compare ledgers row by row; without, sizes and counts.
+        texts: which documents are decoded and compared with their kept texts, if `full`.
         progress: called with a line before each larger step.
 
     Returns:
@@ -46,5 +49,9 @@ def verify(
     if settings is not None and log is not None:
         progress("documents of shards, accounting")
         findings += verify_accounts(root, settings.sharding, log)
+        if full:
+            findings += verify_shard_ids(root, settings.sharding, progress)
+    if full and log is not None:
+        findings += verify_texts(root, log, texts, progress)
     # One damaged list is met by several checks.
     return list(dict.fromkeys(findings))

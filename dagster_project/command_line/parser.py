@@ -113,6 +113,12 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--quick", action="store_true", help="sizes and counts; do not read every byte"
     )
+    command.add_argument(
+        "--texts",
+        choices=("all", "sample", "none"),
+        default="all",
+        help="which documents are decoded from their tokens and compared with their texts",
+    )
     command = _add(commands, "gc", "List what nothing refers to; --delete removes it.")
     command.add_argument("--delete", action="store_true", help="delete it; without, only list it")
     command.add_argument(

@@ -13,7 +13,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print what is checked, then each fault; 1 if there is one."""
     platform = open_platform(arguments.config, root=arguments.root, writable=False)
     findings = verify(
-        platform.root, platform.settings, full=not arguments.quick, progress=_progress
+        platform.root,
+        platform.settings,
+        full=not arguments.quick,
+        texts=arguments.texts,
+        progress=_progress,
     )
     for finding in findings:
         complain(finding.sentence)

@@ -34,7 +34,7 @@ def test_a_shard_that_is_given_up_leaves_no_mask(tmp_path):
     (document,) = make_documents(1, 1, longest=2)
     out = writer(tmp_path, "s")
     ids = np.zeros((1, 16), np.uint8)
-    out.append(document, [0], ids, ["p"], [0], np.zeros(len(document), bool))
+    out.append(document, np.zeros(1, int), ids, ["p"], [0], np.zeros(len(document), bool))
     out.abort()
     assert list(tmp_path.iterdir()) == []
 
