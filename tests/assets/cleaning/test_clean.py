@@ -82,6 +82,7 @@ def test_a_part_has_the_rows_of_its_documents(root, tmp_path):
         "bytes": len(ENGLISH) + len(GERMAN.encode()) + 1,
         "words": len(ENGLISH.split()) + len(GERMAN.split()),
         "languages": {"de": 1, "en": 1},
+        "language_below": part_statistics(clean, ledger)["language_below"],
         "lengths": part_statistics(clean, ledger)["lengths"],
     }
 
