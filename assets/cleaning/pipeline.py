@@ -8,6 +8,8 @@
     code      -         -           yes     -          -           code, others if wanted
     none      -         -           yes     -          -           -
 
+Last comes the masking of personal data, in every profile, if `cleaning.pii` asks for it.
+
 Every document leaves with one row in `clean` and one in the ledger. A value that was measured is
 stored whatever became of the document; what a lost document did not reach is null.
 """
@@ -20,7 +22,15 @@ import pyarrow as pa
 
 from assets.cleaning.batch import Batch
 from assets.cleaning.page_verdicts import PageVerdicts
-from assets.cleaning.steps import emptiness, languages, lines, normalising, pages, quality
+from assets.cleaning.steps import (
+    emptiness,
+    languages,
+    lines,
+    normalising,
+    pages,
+    personal_data,
+    quality,
+)
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings
 
@@ -31,6 +41,7 @@ STEPS = (
     languages.STEP,
     lines.STEP,
     quality.STEP,
+    personal_data.STEP,
 )
 """In the order in which they are done."""
 

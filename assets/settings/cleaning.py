@@ -10,6 +10,7 @@ from typing import Any
 from assets.settings.checks import refuse_later, require
 from assets.settings.extraction import Extractor, PageLimits
 from assets.settings.language import LanguageSettings
+from assets.settings.pii import PiiSettings
 from assets.settings.rules import CleaningRules, CodeRules, GopherQualityRules
 
 __all__ = [
@@ -33,7 +34,8 @@ class CleaningSettings:
     or named `und` where its source takes any language."""
     language: LanguageSettings = field(default_factory=LanguageSettings)
     rules: CleaningRules = field(default_factory=CleaningRules)
-    pii: dict[str, Any] | None = None
+    pii: PiiSettings | None = None
+    """Masking of personal data; null: none is looked for."""
     perplexity: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -41,7 +43,6 @@ class CleaningSettings:
             0.0 <= self.language_threshold <= 1.0,
             f"language_threshold: {self.language_threshold} is outside [0, 1]",
         )
-        refuse_later("pii", self.pii)
         refuse_later("perplexity", self.perplexity)
 
     def located(self, base_dir: Path) -> CleaningSettings:

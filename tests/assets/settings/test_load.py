@@ -67,7 +67,6 @@ def test_what_does_not_fit_is_refused(tmp_path, text, expected):
     [
         "engine: {kind: ray}",
         "cleaning: {perplexity: {order: 2}}",
-        "cleaning: {pii: {after_dedup: true}}",
         "sharding: {layout: tok}",
     ],
 )
