@@ -27,7 +27,9 @@ PLAIN = (
     "The weather in the north of the country will be cold and wet this week, with some snow on the"
     " hills. People who have to travel should leave early, and take care of the roads in 2024.\n"
 )
-DENSE = "Ann <ann.lee@example.org>, (212) 555-0147, wrote from 81.2.69.142 on 2024-01-31: it works.\n"
+DENSE = (
+    "Ann <ann.lee@example.org>, (212) 555-0147, wrote from 81.2.69.142 on 2024-01-31: it works.\n"
+)
 
 
 def corpora(num_bytes: int) -> dict[str, pa.LargeStringArray]:
