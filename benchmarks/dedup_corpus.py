@@ -1,8 +1,11 @@
-"""A corpus with planted duplicates, the same for every tool: JSON lines of text and id."""
+"""A corpus with planted duplicates, the same for every tool, and licence texts with real ones."""
 
 from __future__ import annotations
 
 import json
+import os
+import site
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +13,27 @@ import numpy as np
 
 NEAR_SHARE, EXACT_SHARE = 0.25, 0.1
 _VOCABULARY = 60_000
+
+
+def licences() -> list[str]:
+    """Return licence texts: of the installed packages, and of the npm package if it is at hand.
+
+    `npm pack spdx-license-list` makes the file that SPDX_LICENSE_LIST names; nothing is fetched.
+    """
+    found = {
+        path.read_text(errors="replace")
+        for folder in site.getsitepackages()
+        for path in sorted(Path(folder).glob("*.dist-info/**/*"))
+        if path.is_file() and path.name.upper().startswith(("LICEN", "NOTICE", "COPYING"))
+    }
+    if packed := os.environ.get("SPDX_LICENSE_LIST"):
+        with tarfile.open(packed) as archive:
+            for member in archive.getmembers():
+                if member.name.startswith("package/licenses/"):
+                    file = archive.extractfile(member)
+                    assert file is not None
+                    found.add(file.read().decode())
+    return sorted(found)
 
 
 def texts(count: int, *, num_words: int = 500, seed: int = 0) -> Iterator[str]:

@@ -88,7 +88,7 @@ def gather_arrivals(
     """Read the signatures of a generation.
 
     Shingle sets go through a file in `folder` and are mapped from there: what is held in memory is
-    `56 + 8 * bands` bytes for each document (twice that for a moment), and one part's signatures.
+    `56 + 8 * bands` bytes for each document (twice that for a moment), and one row group.
 
     Args:
         root: where they lie.
@@ -105,15 +105,15 @@ def gather_arrivals(
     count = 0
     with spool.open("wb") as file:
         for clean, signature in parts:
-            whole = root.read_table(signature.objects["data"])
-            same = unchanged.get((clean.source, clean.part), {})
-            part, table = _split(clean, whole, same, count, max_item_share)
-            count += table.num_rows
-            gathered.append(part)
-            hashes.append(binary_rows(table["exact_hash"]))
-            ids.append(binary_rows(table["doc_id"]))
-            keys.append(_keys(table, spec))
-            sizes.append(_spool(table, file))
+            part = _PartSplit(clean, unchanged.get((clean.source, clean.part), {}), max_item_share)
+            for batch in root.read_batches(signature.objects["data"]):
+                table = part.take(pa.Table.from_batches([batch]))
+                hashes.append(binary_rows(table["exact_hash"]).copy())
+                ids.append(binary_rows(table["doc_id"]).copy())
+                keys.append(_keys(table, spec))
+                sizes.append(_spool(table, file))
+            gathered.append(part.finished(count))
+            count += len(gathered[-1].rows)
     offsets = np.append(0, np.cumsum(np.concatenate(sizes))).astype(np.int64)
     arrivals = Arrivals(
         hashes=np.concatenate(hashes),
@@ -142,36 +142,49 @@ def _spool(table: pa.Table, file: BinaryIO) -> np.ndarray:
     return sets.sizes
 
 
-def _split(
-    clean: PartEntry,
-    table: pa.Table,
-    same: dict[int, bytes],
-    first: int,
-    max_item_share: float | None,
-) -> tuple[PartRows, pa.Table]:
-    """Take the rows out of a part's signatures that need no decision."""
-    rows = np.asarray(table["row"].combine_chunks(), np.int64)
-    is_same = np.isin(rows, np.fromiter(same, np.int64, len(same)))
-    ids = binary_rows(table["doc_id"])
-    positions = np.flatnonzero(is_same).tolist()
-    held = _held_items(table, max_item_share) & ~is_same
-    apart = is_same | held
-    part = PartRows(
-        clean=clean,
-        first=first,
-        rows=rows[~apart],
-        unchanged={int(rows[at]): same[int(rows[at])] for at in positions},
-        unchanged_ids={int(rows[at]): ids[at].tobytes() for at in positions},
-        contaminated={
-            int(rows[at]): Contaminated(
+class _PartSplit:
+    """Takes the rows out of a part's signatures that need no decision."""
+
+    def __init__(
+        self, clean: PartEntry, same: dict[int, bytes], max_item_share: float | None
+    ) -> None:
+        self._clean, self._same, self._max_item_share = clean, same, max_item_share
+        self._same_rows = np.fromiter(same, np.int64, len(same))
+        self._rows = [np.empty(0, np.int64)]
+        self._unchanged: dict[int, bytes] = {}
+        self._unchanged_ids: dict[int, bytes] = {}
+        self._contaminated: dict[int, Contaminated] = {}
+
+    def take(self, table: pa.Table) -> pa.Table:
+        """Return those of some rows that stand for decision, and note the others."""
+        rows = np.asarray(table["row"], np.int64)
+        ids = binary_rows(table["doc_id"])
+        is_same = np.isin(rows, self._same_rows)
+        for at in np.flatnonzero(is_same).tolist():
+            row = int(rows[at])
+            self._unchanged[row] = self._same[row]
+            self._unchanged_ids[row] = ids[at].tobytes()
+        is_held = _held_items(table, self._max_item_share) & ~is_same
+        for at in np.flatnonzero(is_held).tolist():
+            self._contaminated[int(rows[at])] = Contaminated(
                 doc_id=ids[at].tobytes(),
                 item=table["item"][at].as_py(),
                 share=table["item_share"][at].as_py(),
             )
-            for at in np.flatnonzero(held).tolist()
-        },
-    )
-    return part, table.filter(pa.array(~apart)) if apart.any() else table
+        stays = ~(is_same | is_held)
+        self._rows.append(rows[stays])
+        return table if stays.all() else table.filter(pa.array(stays))
+
+    def finished(self, first: int) -> PartRows:
+        """Return the rows of the part; its first arrival has the number `first`."""
+        return PartRows(
+            clean=self._clean,
+            first=first,
+            rows=np.concatenate(self._rows),
+            unchanged=self._unchanged,
+            unchanged_ids=self._unchanged_ids,
+            contaminated=self._contaminated,
+        )
 
 
 def _held_items(table: pa.Table, max_item_share: float | None) -> np.ndarray:

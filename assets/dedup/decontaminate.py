@@ -41,7 +41,7 @@ from assets.dedup.ngrams import (
 from assets.dedup.runs import load_small, save_array
 from assets.dedup.text_sets import TextItem, read_text_sets
 from assets.dedup.utf8 import frozen
-from assets.errors import ConfigurationError
+from assets.errors import ConfigurationError, StageError
 from assets.root import ObjectRef, Root
 from assets.settings.dedup import DecontaminationSettings
 from assets.settings.schema import Settings
@@ -57,6 +57,8 @@ ITEMS = pa.schema(
 """Items in the order of their numbers; `ngrams` 0: too short, or all of them common."""
 
 _TOKENIZER = "tokenizer"
+_PLANTED = 256
+"""Items that are looked for in themselves before anything is decided."""
 _ARRAYS = ("hashes", "offsets", "items", "sizes", "has_length")
 
 logger = logging.getLogger(__name__)
@@ -130,6 +132,7 @@ def prepare_index(root: Root, settings: Settings) -> PublishedIndex | None:
     items, index, tokenizer = read_index(wanted, settings, _common_ngrams(wanted, settings))
     table = _item_table(items, index)
     _say_sets(wanted, table)
+    _check_finds_itself(items, index)
     arrays = {name: getattr(index, name) for name in _ARRAYS}
     digest = hashlib.sha256()
     for name in _ARRAYS:
@@ -147,6 +150,23 @@ def prepare_index(root: Root, settings: Settings) -> PublishedIndex | None:
     if tokenizer is not None:
         objects[_TOKENIZER] = root.publish_bytes(f"{folder}/tokenizer.json", tokenizer)
     return PublishedIndex(sha256=digest.hexdigest(), objects=objects)
+
+
+def _check_finds_itself(items: Sequence[TextItem], index: ContaminationIndex) -> None:
+    """Look for some of the items in themselves: a search that finds nothing must not pass.
+
+    Raises:
+        StageError: an item is not found whole in its own text.
+    """
+    some = np.flatnonzero(index.sizes > 0)[:_PLANTED].tolist()
+    texts = pa.array([f"before {items[at].text} after" for at in some], pa.large_string())
+    _, scores = index.best(texts)
+    if index.tokenizer is None and (scores < 1.0).any():
+        missed = items[some[int(np.argmin(scores))]]
+        raise StageError(
+            f"dedup.decontaminate: item {missed.item_id} of {missed.set_name} is not found in its "
+            f"own text (score {scores.min():.3f}); this is a bug, nothing was decided"
+        )
 
 
 def read_index(

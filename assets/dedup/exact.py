@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import sys
 
 import numpy as np
@@ -21,6 +22,8 @@ NORMALISATION = "lower-fold-space/v1"
 """Name of `normalised`; it changes when any value changes."""
 
 HASH_BYTES = 32
+
+_CHUNK_BYTES = 1 << 18
 
 SPACE = np.uint32(0xFFFFFFFF)
 """Stands for white space in `fold_table`."""
@@ -39,16 +42,31 @@ def _lower(character: str) -> str:
 def exact_hashes(texts: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return the SHA-256 of each normalised text, (documents, 32) uint8; a null counts as empty.
 
-    Memory: one and a half times the bytes of the texts while it runs.
+    Memory: one and a half times the bytes of the longest text, or of `_CHUNK_BYTES`.
     """
     data, starts = utf8_buffer(texts)
-    folded, offsets = _normalised(data, starts, fold_table(), SPACE)
-    view = memoryview(folded.data)
-    digests = b"".join(
-        hashlib.sha256(view[start:end]).digest()
-        for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    )
-    return np.frombuffer(digests, np.uint8).reshape(-1, HASH_BYTES)
+    ends = _chunk_ends(starts)
+    largest = int(np.diff(starts[np.append(0, ends)]).max(initial=0))
+    # A two-byte character may become one of three bytes: never more than half as much again. One
+    # piece of memory for all chunks: fresh pages cost more than what is done with them.
+    room = np.empty(largest + largest // 2 + 4, np.uint8)
+    view = memoryview(room.data)
+    digests, first = [], 0
+    for end in ends.tolist():
+        offsets = _normalised(data, starts[first : end + 1], fold_table(), SPACE, room).tolist()
+        digests += [
+            hashlib.sha256(view[start:stop]).digest() for start, stop in itertools.pairwise(offsets)
+        ]
+        first = end
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, HASH_BYTES)
+
+
+def _chunk_ends(starts: np.ndarray) -> np.ndarray:
+    """Return the document after each chunk: one starts with each `_CHUNK_BYTES` of text."""
+    if len(starts) == 1:
+        return np.empty(0, np.int64)
+    chunks = (starts[:-1] - starts[0]) // _CHUNK_BYTES
+    return np.append(np.flatnonzero(np.diff(chunks)) + 1, len(chunks))
 
 
 @functools.cache
@@ -86,13 +104,11 @@ def _encode_utf8(code: np.int64, out: np.ndarray, at: int) -> int:
 
 @kernel
 def _normalised(
-    data: np.ndarray, starts: np.ndarray, table: np.ndarray, space: np.uint32
-) -> tuple[np.ndarray, np.ndarray]:
+    data: np.ndarray, starts: np.ndarray, table: np.ndarray, space: np.uint32, out: np.ndarray
+) -> np.ndarray:
+    """Write the normalised texts to `out`; return their documents + 1 offsets in it, int64."""
     documents = len(starts) - 1
     offsets = np.zeros(documents + 1, np.int64)
-    size = starts[documents] - starts[0]
-    # A two-byte character may become one of three bytes: never more than half as much again.
-    out = np.empty(size + size // 2 + 4, np.uint8)
     used = 0
     for document in range(documents):
         first = used
@@ -118,4 +134,4 @@ def _normalised(
             else:
                 used = _encode_utf8(np.int64(folded), out, used)
         offsets[document + 1] = used
-    return out[:used], offsets
+    return offsets

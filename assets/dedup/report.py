@@ -68,6 +68,10 @@ def stage_facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
     facts: dict[str, Any] = {"generations": len(generations)}
     for name in ("compared", "similar", "skipped", "withdrawn"):
         facts[name] = sum(entry.statistics[name] for entry in generations)
+    compared = facts["compared"]
+    facts["verified_share"] = (
+        f"{facts['similar'] / compared if compared else 0.0:.2%} of the compared pairs"
+    )
     facts["band_hits"] = _summed(generations, "band_hits")
     facts["removed_share"] = _removed_share(parts)
     facts["removed_by_source_pair"] = pair_table(parts)

@@ -12,8 +12,9 @@ Memory is one row group of texts and ten bytes for each of its words.
 
 from __future__ import annotations
 
+import logging
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from assets.dedup.exact import HASH_BYTES, NORMALISATION, exact_hashes
 from assets.dedup.minhash import SignatureSpec, signatures
 from assets.dedup.shingles import Characters, ShingleSets, are_unspaced, sampled, shingle_sets
 from assets.document import DOC_ID_BYTES
+from assets.engine import run_tasks
 from assets.errors import IntegrityError
 from assets.manifest import PartEntry
 from assets.parquet_files import ParquetFile
@@ -39,6 +41,8 @@ CODE_VERSION = 2
 """Raised by hand when the same texts would get other hashes, shingles or signatures."""
 
 _COLUMNS = ["doc_id", "row", "text", "language"]
+
+logger = logging.getLogger(__name__)
 
 _CHARACTERS: dict[str, Characters] = {"words": "none", "characters": "all", "language": "language"}
 
@@ -244,6 +248,46 @@ def signature_task(payload: SignatureTask) -> list[PartEntry]:
     if payload.index is not None:
         index = load_index(payload.root_url, tuple(sorted(payload.index.objects.items())))
     return [_signature_part(root, payload, index, entry) for entry in payload.clean]
+
+
+def repair_signatures(
+    root: Root,
+    tasks: Sequence[StageTask[SignatureTask]],
+    entries: Sequence[PartEntry],
+    *,
+    processes: int,
+) -> None:
+    """Make those signature parts again that are not, byte for byte, what their record says.
+
+    Only the tasks they are of are done again; what comes out is what the record says.
+
+    Args:
+        root: where the parts lie.
+        tasks: all tasks of the stage.
+        entries: the parts that are about to be read.
+        processes: worker processes.
+
+    Raises:
+        IntegrityError: a part cannot be made again as it was.
+    """
+    damaged = [entry for entry in entries if not root.is_intact(entry.objects["data"])]
+    for entry in damaged:
+        logger.warning(
+            "unique: %s is missing or damaged; task %s of %s is done again",
+            entry.objects["data"].name,
+            entry.task,
+            entry.source,
+        )
+    wanted = {(entry.source, entry.task) for entry in damaged}
+    again = [task.payload for task in tasks if (task.source, task.task) in wanted]
+    for _ in run_tasks(signature_task, again, processes=processes):
+        pass
+    for entry in damaged:
+        if not root.is_intact(entry.objects["data"]):
+            raise IntegrityError(
+                f"{root.url}: {entry.objects['data'].name} was made again with other bytes than "
+                "its record says; the libraries were changed since: install constraints.txt's"
+            )
 
 
 def _signature_part(

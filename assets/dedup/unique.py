@@ -46,6 +46,7 @@ from assets.dedup.runs import KeptRuns
 from assets.dedup.sets_beside import SetsBeside, check_sets_unchanged, prepare_sets
 from assets.dedup.signatures import (
     STAGE as SIGNATURES,
+    repair_signatures,
     signature_spec,
     signature_task,
     signature_tasks,
@@ -106,6 +107,8 @@ def materialize_unique(root: Root, settings: Settings, log: LandingLog) -> Stage
     for position, item in enumerate(ready):
         if _is_whole(root, manifest, item):
             continue
+        about_to_read = [signature for _, signature in item.parts]
+        repair_signatures(root, tasks, about_to_read, processes=settings.engine.processes)
         entries = _decide_generation(root, settings, clean, manifest, ready[: position + 1], sets)
         commit(root, STAGE, entries)
         manifest = Manifest.load(root, STAGE)

@@ -137,6 +137,21 @@ def test_a_template_of_100_000_just_below_the_threshold_takes_seconds_and_stays(
     assert found.skipped > 0
 
 
+def test_function_call_records_of_one_template_stay():
+    """Fault: character shingles and every band hit make one cluster of a thousand such records."""
+    record = (
+        '{{"tools": [{{"name": "get_weather", "parameters": {{"city": "string"}}}}], '
+        '"question": "{question}", "call": {{"name": "get_weather", "city": "{city}"}}, '
+        '"answer": "{answer}"}}'
+    )
+    texts = [
+        record.format(question=article(at, 30), city=f"c{at}", answer=article(9000 + at, 30))
+        for at in range(1000)
+    ]
+    books = [article(20_000 + at, 5000) for at in range(50)]
+    assert (decide_texts([*texts, *books]).rule == KEPT).all()
+
+
 def test_brute_force_agrees_on_mutated_texts():
     texts = [article(seed, 150, edits=edits) for seed in range(120) for edits in range(12)]
     sets = shingle_sets(pa.array(texts))

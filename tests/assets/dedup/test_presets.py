@@ -1,10 +1,6 @@
 """Brute force over texts with many near-copies: each preset finds them, and nothing else."""
 
 import functools
-import os
-import site
-import tarfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,29 +11,9 @@ from assets.dedup.kept import NothingKept
 from assets.dedup.shingles import shingle_sets
 from assets.dedup.signatures import signature_spec
 from assets.settings.dedup import DedupSettings, MinHashSettings
+from benchmarks.dedup_corpus import licences
 from tests.assets.dedup.brute_force import arrive, similar_pairs
 from tests.assets.dedup.small_corpus import article
-
-
-def licences():
-    """Return licence texts: of the installed packages, and of the npm package if it is at hand.
-
-    `npm pack spdx-license-list` makes the file that SPDX_LICENSE_LIST names; nothing is fetched.
-    """
-    found = {
-        path.read_text(errors="replace")
-        for folder in site.getsitepackages()
-        for path in sorted(Path(folder).glob("*.dist-info/**/*"))
-        if path.is_file() and path.name.upper().startswith(("LICEN", "NOTICE", "COPYING"))
-    }
-    if packed := os.environ.get("SPDX_LICENSE_LIST"):
-        with tarfile.open(packed) as archive:
-            for member in archive.getmembers():
-                if member.name.startswith("package/licenses/"):
-                    file = archive.extractfile(member)
-                    assert file is not None
-                    found.add(file.read().decode())
-    return sorted(found)
 
 
 @functools.cache
