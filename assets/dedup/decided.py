@@ -42,6 +42,8 @@ class DecidedGeneration:
     items: pa.Table | None = None
     """Evaluation items by number, as `decontaminate.ITEMS`."""
     max_item_share: float | None = None
+    marks: dict[str, str] | None = None
+    """What stands in the place of each kind of personal data that is still in the texts."""
     external: dict[int, dict[str, str]] = field(default_factory=dict)
     """External documents that are somebody's survivor, by number: their set and item."""
 

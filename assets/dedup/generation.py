@@ -17,6 +17,7 @@ from assets.dedup.arrivals import PartRows, spool_sets
 from assets.dedup.decide import KEPT
 from assets.dedup.decided import RULES, DecidedGeneration
 from assets.dedup.hash_runs import write_hashes
+from assets.dedup.masking import add_masking, note_masked
 from assets.dedup.minhash import SignatureSpec
 from assets.dedup.part_ledger import part_ledger
 from assets.dedup.replace import WITHDRAWN
@@ -162,8 +163,11 @@ def _publish_part(
     keep = np.zeros(clean.rows, bool)
     keep[part.rows[is_kept]] = True
     edits = _edits(decided, part)
+    masked = np.zeros(clean.rows, np.int64)
+    if decided.marks is not None:
+        edits, masked = add_masking(root, clean, keep, edits, decided.marks)
     unique = pa.Table.from_arrays([pa.array(keep), edits], schema=UNIQUE)
-    ledger = part_ledger(decided, part, threshold)
+    ledger = note_masked(part_ledger(decided, part, threshold), masked)
     sets = decided.arrived.arrivals.sets
     too_short = int((sets.sizes[part.arrivals] == 0).sum()) if threshold is not None else 0
     return PartEntry(
@@ -186,6 +190,7 @@ def _publish_part(
             "survivors": count_sources(filter(None, decided.survivor_sources[part.arrivals])),
             "contaminated": _sets_held(decided, part),
             **_spans_held(decided, part),
+            **({} if decided.marks is None else {"pii_replaced": int(masked.sum())}),
         },
     )
 

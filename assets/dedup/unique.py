@@ -40,6 +40,7 @@ from assets.dedup.generation import (
     withdrawn_ordinals,
 )
 from assets.dedup.hash_runs import SeenHashes
+from assets.dedup.masking import marks_after_dedup
 from assets.dedup.replace import Replaced, find_replaced
 from assets.dedup.report import cluster_sizes, stage_facts
 from assets.dedup.runs import KeptRuns
@@ -307,6 +308,7 @@ def _decide_generation(
             items=None if sets.index is None else root.read_table(sets.index.objects["table"]),
             external=external_items(root, sets.external, decisions),
             max_item_share=max_item_share,
+            marks=marks_after_dedup(settings.cleaning),
         )
         if minhash is not None:
             check_losses(decided, minhash.max_source_loss)
