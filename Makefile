@@ -98,5 +98,5 @@ $(VENV)/.platform: pyproject.toml constraints.txt $(VENV)/bin/olmo-data
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt $(VENV)/bin/olmo-data
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[platform,torch,s3,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[platform,names,torch,s3,test]'
 	touch $@ $(VENV)/.platform
