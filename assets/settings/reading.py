@@ -23,7 +23,8 @@ _USERS: Mapping[str, tuple[str, ...]] = {
     "quote": ("csv", "tsv"),
     "charset": ("csv", "tsv"),
     "namespaces": ("wiki_xml",),
-    "markup": ("wiki_xml",),
+    "markup": ("wiki_xml", "latex", "rst", "markdown", "man"),
+    "text_markup": ("jsonl", "parquet", "csv", "tsv"),
 }
 """Formats that know an option; `auto` may turn out to be any of them."""
 
@@ -58,6 +59,9 @@ class ReadSettings:
     """MediaWiki XML: numbers of the namespaces whose pages are read; 0 holds the articles."""
     markup: Literal["plain", "keep"] = "plain"
     """Markup languages: whether files become plain text or stay as they are written."""
+
+    text_markup: Literal["html", "latex", "man", "markdown", "rst", "wikitext"] | None = None
+    """Formats with rows: the markup language of their texts, which then become plain text."""
 
     def options(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, JSON values."""

@@ -6,26 +6,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from assets.errors import ConfigurationError
 from assets.settings.checks import require
 from assets.settings.extraction import Extractor
 from assets.settings.reading import ReadSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 READ_FORMATS = (
-    "auto",
-    "jsonl",
-    "warc",
-    "wet",
-    "html",
-    "text",
-    "parquet",
-    "code",
-    "wiki_xml",
-    "csv",
-    "tsv",
+    *("auto", "jsonl", "parquet", "csv", "tsv", "warc", "wet", "html", "text", "code"),
+    *("wiki_xml", "latex", "rst", "markdown", "man"),
 )
-LATER_FORMATS = ("latex", "rst", "markdown", "man")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,10 +86,6 @@ class SourceSettings:
             f"name: {self.name!r} must match {NAME.pattern} (it becomes a folder and an identity)",
         )
         require(len(self.paths) > 0, "paths: at least one glob is needed")
-        if self.format in LATER_FORMATS:
-            raise ConfigurationError(
-                f"format: {self.format!r} is not in this version; one of {', '.join(READ_FORMATS)}"
-            )
         require(
             self.format in READ_FORMATS,
             f"format: {self.format!r} is not one of {', '.join(READ_FORMATS)}",

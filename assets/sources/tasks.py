@@ -14,7 +14,7 @@ from assets.sources.landing_log import FileVersion, Generation, LandingLog, grou
 from assets.stage import StageTask
 
 STAGE = "documents"
-CODE_VERSION = 4
+CODE_VERSION = 5
 """Raised by hand when the same file would decode to other documents."""
 
 
@@ -73,7 +73,8 @@ def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -
         url_field=source.url_field,
         read=source.read.options() or None,
         libraries={
-            name: version(name) for name in ("fastwarc", "msgspec", "pyarrow", "resiliparse")
+            name: version(name)
+            for name in ("fastwarc", "markdown-it-py", "msgspec", "pyarrow", "resiliparse")
         },
     )
 

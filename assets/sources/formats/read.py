@@ -12,8 +12,9 @@ from assets.sources.formats.compression import DecodedStream, StoredFile
 from assets.sources.formats.csv_rows import read_csv
 from assets.sources.formats.fields import Fields
 from assets.sources.formats.jsonl import read_jsonl
+from assets.sources.formats.markup import convert, read_markup_file
 from assets.sources.formats.parquet import read_parquet
-from assets.sources.formats.record import Lost, Record
+from assets.sources.formats.record import Found, Lost, Record
 from assets.sources.formats.sniff import SNIFF_BYTES, find_format
 from assets.sources.formats.warc import read_warc
 from assets.sources.formats.whole_file import read_code_file, read_html_file, read_text_file
@@ -74,10 +75,14 @@ class _File:
 
 
 _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
-    "jsonl": lambda file: read_jsonl(file.stream, Fields.of(file.source)),
-    "parquet": lambda file: read_parquet(file.stream, file.source, file.scratch),
-    "csv": lambda file: read_csv(file.stream, file.source, is_tsv=False),
-    "tsv": lambda file: read_csv(file.stream, file.source, is_tsv=True),
+    "jsonl": lambda file: _read_rows(file, read_jsonl(file.stream, Fields.of(file.source))),
+    "parquet": lambda file: _read_rows(file, read_parquet(file.stream, file.source, file.scratch)),
+    "csv": lambda file: _read_rows(file, read_csv(file.stream, file.source, is_tsv=False)),
+    "tsv": lambda file: _read_rows(file, read_csv(file.stream, file.source, is_tsv=True)),
+    "latex": lambda file: read_markup_file(file.stream, "latex", file.source.read),
+    "rst": lambda file: read_markup_file(file.stream, "rst", file.source.read),
+    "markdown": lambda file: read_markup_file(file.stream, "markdown", file.source.read),
+    "man": lambda file: read_markup_file(file.stream, "man", file.source.read),
     "warc": lambda file: read_warc(file.stream),
     "wet": lambda file: read_warc(file.stream),
     "html": lambda file: read_html_file(file.stream),
@@ -85,6 +90,14 @@ _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
     "wiki_xml": lambda file: read_wiki_xml(file.stream, file.source.read),
     "code": lambda file: read_code_file(file.stream, file.landed_path),
 }
+
+
+def _read_rows(file: _File, records: Iterator[Record]) -> Iterator[Record]:
+    """Yield the records of a format with rows, their texts converted if they are markup."""
+    name = file.source.read.text_markup
+    if name is None:
+        return records
+    return (convert(record, name) if isinstance(record, Found) else record for record in records)
 
 
 def _read_stream(file: _File) -> Iterator[Record]:

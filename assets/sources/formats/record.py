@@ -99,11 +99,13 @@ RULES: dict[str, Rule] = {
     "bad_parquet": _quarantined("no Parquet file, or one whose description is damaged"),
     "bad_schema": _quarantined("the columns of the file are not those that the source names"),
     "bad_value": _quarantined("a value that no text can stand for, such as a date of year 200,000"),
+    # Markup.
+    "too_complex": _quarantined("markup nested deeper or denser than is converted"),
     # CSV and TSV.
     "bad_csv": _quarantined("a row with more or fewer fields than the header, or bad quotes"),
     # XML dumps.
     "bad_xml": _quarantined("an element that is not well-formed XML, or declares entities"),
-    "redirect": _dropped("a wiki page that only leads to another"),
+    "redirect": _dropped("a wiki or manual page that only leads to another"),
     "other_namespace": _dropped("a wiki page outside read.namespaces"),
     # WARC.
     "bad_warc": _quarantined("bytes that are no WARC record"),
@@ -113,7 +115,7 @@ RULES: dict[str, Rule] = {
     "unknown_record_type": _dropped("a WARC record of a type the standard does not know"),
     "crawl_metadata": _dropped("the crawler's own log or arguments, stored as a resource"),
     "http_status": _dropped("an error page or redirect: the HTTP status is not 2xx"),
-    "empty_body": _dropped("a capture without a body"),
+    "empty_body": _dropped("a capture without a body, or markup without text"),
     "not_text": _dropped("not HTML or plain text, by declared type or by content"),
 }
 """Every rule of the documents stage. Quarantined: should have been readable, counts against

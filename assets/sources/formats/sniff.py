@@ -3,14 +3,14 @@
 In this order:
 
 1. bytes that only one format has: WARC, ARC, Parquet, PDF, zip, tar, and zero bytes (binary data);
-2. the extension, after any compression suffix: .jsonl .ndjson, .html .htm .xhtml, .txt .text, and
-   those of formats with a reader of their own to come: .csv .tsv .rst .tex .md, man sections
-   (.1 to .9), and source code (.py .c .java ...);
-3. what the text looks like: MediaWiki or other XML, HTML, a JSON object on one line, LaTeX, roff;
+2. the name: an extension after any compression suffix (.jsonl .csv .rst .tex .md .txt, man sections
+   .1 to .9, source code such as .py), or a name such as Makefile;
+3. what the text looks like: MediaWiki or other XML, HTML, a JSON object on one line, LaTeX, roff, a
+   `#!` line;
 4. plain text.
 
-A format to come is refused rather than read as plain text: its documents would change with the
-version that reads it properly. `format: text` on the source reads any of them as text today.
+A format without a reader (PDF, feeds, archives) is one loss per file; `format: text` on the source
+reads what is text among them as it is.
 """
 
 from __future__ import annotations

@@ -75,18 +75,6 @@ def test_a_value_of_a_later_version_is_refused_not_ignored(tmp_path, later):
         load_settings(write(tmp_path, MINIMAL + later + "\n"))
 
 
-@pytest.mark.parametrize(
-    "later",
-    [
-        "format: man",
-    ],
-)
-def test_a_source_value_of_a_later_version_is_refused(tmp_path, later):
-    text = MINIMAL.replace("    paths", f"    {later}\n    paths")
-    with pytest.raises(ConfigurationError, match="not in this version"):
-        load_settings(write(tmp_path, text))
-
-
 def test_variables_are_replaced_and_a_missing_one_is_named(tmp_path, monkeypatch):
     text = MINIMAL.replace("wiki/*", "${CORPUS_DIR}/${KIND:-wiki}/*")
     monkeypatch.delenv("CORPUS_DIR", raising=False)
