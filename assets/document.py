@@ -82,6 +82,7 @@ SIGNALS = pa.struct(
         pa.field("lorem_ipsum_lines", pa.int32()),
         pa.field("curly_bracket_lines", pa.int32()),
         pa.field("num_sentences", pa.int32()),
+        pa.field("perplexity_percentile", pa.float64()),
     ]
 )
 """Measured values of the cleaning rules; a field is null where its rule was not reached."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from assets.cleaning import clean
 from assets.cleaning.language import model_sha256
+from assets.cleaning.models import fasttext_sha256
 from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
@@ -227,6 +228,8 @@ def _cleaning_pins(cleaning: CleaningSettings) -> dict[str, Any]:
     pins[LABEL_THRESHOLDS] = sorted(map(list, cleaning.language.thresholds.items()))
     if cleaning.language.model is not None:
         pins["cleaning.language.model"] = model_sha256(cleaning.language.model)
+    if cleaning.quality is not None and cleaning.quality.fasttext is not None:
+        pins["cleaning.quality.fasttext"] = fasttext_sha256(cleaning.quality.fasttext)
     return pins
 
 

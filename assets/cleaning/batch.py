@@ -43,6 +43,8 @@ class Batch:
     """{start, end, kind} in UTF-8 bytes of the text as it stands at the end."""
     page_verdicts: PageVerdicts | None = None
     """What was decided about pages that once took too long; None: nothing is known."""
+    root_url: str | None = None
+    """Where frozen models lie; None: there are none."""
     signals: dict[str, np.ndarray]
     """float64 for each row, by field of `SIGNALS`; NaN where it was not measured."""
 
@@ -54,6 +56,7 @@ class Batch:
         source: SourceSettings,
         cleaning: CleaningSettings,
         page_verdicts: PageVerdicts | None = None,
+        root_url: str | None = None,
     ) -> Batch:
         """Return the batch of some documents before the first step."""
         size = documents.num_rows
@@ -71,6 +74,7 @@ class Batch:
             pii_replaced=[None] * size,
             spans=[None] * size,
             page_verdicts=page_verdicts,
+            root_url=root_url,
             signals={},
         )
 

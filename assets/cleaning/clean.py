@@ -97,7 +97,7 @@ def _compile_once(root: Root, tasks: list[StageTask[CleanTask]]) -> None:
     if len(missing) > 1:
         for task in {task.source.name: task for task in missing}.values():
             source = dataclasses.replace(task.source, languages=(ANY_LANGUAGE,))
-            clean_table(_sample(), source=source, cleaning=task.cleaning)
+            clean_table(_sample(), source=source, cleaning=task.cleaning, root_url=task.root_url)
 
 
 def _sample() -> pa.Table:
@@ -211,6 +211,7 @@ def _clean_part(root: Root, payload: CleanTask, documents: PartEntry) -> PartEnt
                     source=payload.source,
                     cleaning=payload.cleaning,
                     page_verdicts=verdicts,
+                    root_url=payload.root_url,
                 )
                 data.write(clean)
                 ledger.write(decided)

@@ -23,11 +23,13 @@ import pyarrow as pa
 from assets.cleaning.batch import Batch
 from assets.cleaning.page_verdicts import PageVerdicts
 from assets.cleaning.steps import (
+    classifier,
     emptiness,
     languages,
     lines,
     normalising,
     pages,
+    perplexity,
     personal_data,
     quality,
 )
@@ -41,6 +43,8 @@ STEPS = (
     languages.STEP,
     lines.STEP,
     quality.STEP,
+    perplexity.STEP,
+    classifier.STEP,
     personal_data.STEP,
 )
 """In the order in which they are done."""
@@ -52,17 +56,25 @@ def clean_table(
     source: SourceSettings,
     cleaning: CleaningSettings,
     page_verdicts: PageVerdicts | None = None,
+    root_url: str | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Clean documents (schema `DOCUMENTS`) of one source.
 
-    `page_verdicts` are those the root holds of the source's extractor.
+    `page_verdicts` are those the root holds of the source's extractor; `root_url` is where models
+    lie that the settings name by hash.
 
     Returns:
         The table `CLEAN` and the table `LEDGER`, one row per document each, in the same order. A
         document is `kept` if its text is unchanged, `modified` if its text was extracted or
         normalised, else `dropped` or `quarantined` with a null text.
     """
-    batch = Batch.begin(documents, source=source, cleaning=cleaning, page_verdicts=page_verdicts)
+    batch = Batch.begin(
+        documents,
+        source=source,
+        cleaning=cleaning,
+        page_verdicts=page_verdicts,
+        root_url=root_url,
+    )
     for step in STEPS:
         step.apply(batch)
     return batch.clean_rows(), batch.verdicts.ledger(documents)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from assets.settings.checks import refuse_later, require
+from assets.settings.checks import require
 from assets.settings.extraction import Extractor, PageLimits
 from assets.settings.language import LanguageSettings
+from assets.settings.perplexity import PerplexitySettings, QualitySettings
 from assets.settings.pii import PiiSettings
 from assets.settings.rules import CleaningRules, CodeRules, GopherQualityRules
 
@@ -36,19 +36,26 @@ class CleaningSettings:
     rules: CleaningRules = field(default_factory=CleaningRules)
     pii: PiiSettings | None = None
     """Masking of personal data; null: none is looked for."""
-    perplexity: dict[str, Any] | None = None
+    perplexity: PerplexitySettings | None = None
+    """Perplexity under a frozen n-gram model; null: none is measured."""
+    quality: QualitySettings | None = None
+    """A classifier's score; null: there is none."""
 
     def __post_init__(self) -> None:
         require(
             0.0 <= self.language_threshold <= 1.0,
             f"language_threshold: {self.language_threshold} is outside [0, 1]",
         )
-        refuse_later("perplexity", self.perplexity)
 
     def located(self, base_dir: Path) -> CleaningSettings:
         """Return these settings with paths of models made absolute; relative ones start there."""
-        model = self.language.model
-        if model is None:
-            return self
-        language = dataclasses.replace(self.language, model=str(base_dir / model))
-        return dataclasses.replace(self, language=language)
+        located = self
+        if self.language.model is not None:
+            language = dataclasses.replace(self.language, model=str(base_dir / self.language.model))
+            located = dataclasses.replace(located, language=language)
+        if self.quality is not None and self.quality.fasttext is not None:
+            quality = dataclasses.replace(
+                self.quality, fasttext=str(base_dir / self.quality.fasttext)
+            )
+            located = dataclasses.replace(located, quality=quality)
+        return located

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from dagster_project.command_line.dedup_parser import add_dedup_commands
+from dagster_project.command_line.learn_parser import add_learn_command
 from dagster_project.command_line.plan_parser import add_plan_commands
 from dagster_project.environment import CONFIG_VARIABLE, default_config
 
@@ -25,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_run(commands)
     _add_sources(commands)
+    add_learn_command(commands, _add)
     _add_explain(commands)
     add_dedup_commands(commands, _add, _positive)
     _add_query(commands)

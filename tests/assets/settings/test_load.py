@@ -66,7 +66,6 @@ def test_what_does_not_fit_is_refused(tmp_path, text, expected):
     "later",
     [
         "engine: {kind: ray}",
-        "cleaning: {perplexity: {order: 2}}",
         "sharding: {layout: tok}",
     ],
 )

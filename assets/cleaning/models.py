@@ -1,0 +1,97 @@
+"""The frozen models of cleaning, loaded once per process: by hash from the root, or by path."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fasttext
+
+from assets.cleaning.frozen import Frozen, thaw
+from assets.cleaning.linear_model import LinearModel
+from assets.cleaning.model_words import WORDS_VERSION
+from assets.cleaning.ngram_model import NgramModel
+from assets.errors import ConfigurationError
+
+PERPLEXITY, PERCENTILES, QUALITY = "perplexity", "percentiles", "quality"
+"""Names of the models, and of their folders."""
+
+
+@cache
+def ngram_model(root_url: str, sha256: str) -> NgramModel:
+    """Return a frozen n-gram model.
+
+    Raises:
+        ConfigurationError: the root has no such model, or it knows other words.
+        IntegrityError: it is damaged.
+    """
+    frozen = _with_words(root_url, PERPLEXITY, sha256)
+    return NgramModel.of(frozen.record["order"], frozen.record["bits"], frozen.arrays)
+
+
+@cache
+def perplexity_percentiles(root_url: str, sha256: str, model: str) -> dict[str, list[float]]:
+    """Return frozen percentiles of the perplexity under `model`, by language.
+
+    Raises:
+        ConfigurationError: the root has none of that hash, or they are another model's.
+        IntegrityError: they are damaged.
+    """
+    record = _with_words(root_url, PERCENTILES, sha256).record
+    if record["model"] != model:
+        raise ConfigurationError(
+            f"cleaning.perplexity: the percentiles {sha256} were learned with the model "
+            f"{record['model']}, not with {model}: olmo-data learn percentiles"
+        )
+    points: dict[str, list[float]] = record["percentiles"]
+    return points
+
+
+@cache
+def linear_model(root_url: str, sha256: str) -> LinearModel:
+    """Return a frozen classifier; raises as `ngram_model` does."""
+    return LinearModel(_with_words(root_url, QUALITY, sha256).arrays["weights"])
+
+
+def _with_words(root_url: str, name: str, sha256: str) -> Frozen:
+    frozen = thaw(root_url, name, sha256)
+    if frozen.record["words"] != WORDS_VERSION:
+        raise ConfigurationError(
+            f"the {name} model {sha256} was learned with words of version "
+            f"{frozen.record['words']}, this program has {WORDS_VERSION}: olmo-data learn {name}"
+        )
+    return frozen
+
+
+@cache
+def fasttext_classifier(path: str) -> Any:
+    """Return a fastText model.
+
+    Raises:
+        ConfigurationError: it cannot be loaded.
+    """
+    fasttext_sha256(path)  # one error for a file that is not there
+    try:
+        return fasttext.load_model(path)
+    except (ValueError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"cleaning.quality.fasttext: {path} is no fastText model: {error}"
+        ) from error
+
+
+@cache
+def fasttext_sha256(path: str) -> str:
+    """Return the SHA-256 of a fastText model in hex.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigurationError(
+            f"cleaning.quality.fasttext: {path} cannot be read: {error.strerror or error}"
+        ) from error
