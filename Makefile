@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export DAGSTER_DISABLE_TELEMETRY := yes
 
-.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup
+.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan
 
 ## run: install what is needed (no torch) and make the demo data set, end to end
 run: $(VENV)/.platform
@@ -63,6 +63,11 @@ BENCH_DEDUP ?=
 bench-dedup: $(VENV)/.test
 	-$(MAKE) --no-print-directory .venv-bench-dedup/.installed
 	$(BIN)/python -m benchmarks.dedup $(BENCH_DEDUP)
+
+## bench-plan: CPU and peak memory of plans beside the bare shuffles they need; packing; appending
+BENCH_PLAN ?=
+bench-plan: $(VENV)/.test
+	$(BIN)/python -m benchmarks.plan $(BENCH_PLAN)
 
 .venv-bench-dedup/.installed: benchmarks/dedup_peers.txt
 	$(PYTHON) -m venv $(@D)

@@ -18,7 +18,7 @@ Within a source instances come in passes; each pass is a permutation of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,6 +169,9 @@ def fixed_shares(shares: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray(fixed + (ranks < missing[:, None]))
 
 
+Shuffle = Callable[[np.random.SeedSequence, NDArray[Any]], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lot:
     """Instances of which a pass reads each equally often."""
@@ -193,7 +196,7 @@ class Lot:
         """Draws of one pass."""
         return math.floor(self.times) * self.count + self.part
 
-    def fill(self, number: int, seed: Sequence[int], out: NDArray[Any]) -> None:
+    def fill(self, number: int, seed: Sequence[int], out: NDArray[Any], shuffle: Shuffle) -> None:
         """Write the draws of a pass into ``out``, copy after copy.
 
         Args:
@@ -201,6 +204,7 @@ class Lot:
                 that nothing is taken again before everything was taken.
             seed: of the permutation.
             out: integers ``(size,)``.
+            shuffle: see `numpy_shuffle`.
         """
         count, part, at = self.count, self.part, 0
         for _ in range(math.floor(self.times)):
@@ -209,11 +213,16 @@ class Lot:
         if part:
             members = np.empty(count, out.dtype)
             fill(self.ranges, members)
-            np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).shuffle(members)
+            shuffle(np.random.SeedSequence(seed), members)
             out[at:] = members[(number * part + np.arange(part)) % count]
 
 
 Lots = tuple[Lot, ...]
+
+
+def numpy_shuffle(seed: np.random.SeedSequence, items: NDArray[Any]) -> None:
+    """Shuffle items in place, in the way that plans name `PASSES`."""
+    np.random.Generator(np.random.PCG64(seed)).shuffle(items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,22 +252,29 @@ class GroupUnits:
         """Return the number of draws of a pass."""
         return self.whole_size() if number else self.first_size()
 
-    def draw_pass(self, number: int, seed: Sequence[int], out: NDArray[Any]) -> None:
+    def draw_pass(
+        self,
+        number: int,
+        seed: Sequence[int],
+        out: NDArray[Any],
+        shuffle: Shuffle = numpy_shuffle,
+    ) -> None:
         """Fill ``out`` with the instances of a pass, in the order in which they are drawn.
 
         Args:
             number: of the pass in its segment, from 0.
             seed: of segment and group.
             out: integers ``(pass_size(number),)``.
+            shuffle: another way to the same permutation.
         """
         at = 0
         for level, lots in enumerate((self.whole,) if number else self.levels):
             begin = at
             for place, lot in enumerate(lots):
-                lot.fill(number, [*seed, level, place, _FRACTIONS], out[at : at + lot.size])
+                part = [*seed, level, place, _FRACTIONS]
+                lot.fill(number, part, out[at : at + lot.size], shuffle)
                 at += lot.size
-            sequence = np.random.SeedSequence([*seed, number, level])
-            np.random.Generator(np.random.PCG64(sequence)).shuffle(out[begin:at])
+            shuffle(np.random.SeedSequence([*seed, number, level]), out[begin:at])
 
 
 _FRACTIONS = 2

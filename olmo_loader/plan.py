@@ -14,7 +14,7 @@ bytes in the same order are the same plan wherever they lie.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -198,7 +198,11 @@ def write_plan(
 
 
 def seal_plan(
-    folder: Path, plan: dict[str, Any], num_positions: int, extra: Sequence[str] = ()
+    folder: Path,
+    plan: dict[str, Any],
+    num_positions: int,
+    extra: Sequence[str] = (),
+    known: Mapping[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Write ``plan.json`` over the files that lie in ``folder``; see `write_plan`.
 
@@ -207,9 +211,11 @@ def seal_plan(
         plan: see `describe_plan`.
         num_positions: of the order.
         extra: names of further files of the plan.
+        known: size and hash of files that were sealed before and have not changed since.
     """
     names = (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE, *extra)
-    files = {name: _file_entry(folder / name) for name in names}
+    known = known or {}
+    files = {name: dict(known.get(name) or _file_entry(folder / name)) for name in names}
     dtype = order_dtype(plan["num_instances"])
     files[ORDER_FILE] |= {"count": num_positions, "dtype": dtype.name}
     sealed = seal({**plan, "files": files})

@@ -23,11 +23,32 @@ CHUNK = 1 << 22
 
 
 def count_draws(order: Order, num_instances: int) -> np.ndarray:
-    """Return how often each instance is in an order, uint32."""
-    counts = np.zeros(num_instances, np.uint32)
+    """Return how often each instance is in an order: uint8, or uint32 if that is not enough."""
+    counts = np.zeros(num_instances, np.uint8)
     for start in range(0, len(order), CHUNK):
-        np.add.at(counts, np.asarray(order[start : start + CHUNK]), np.uint32(1))
+        counts = add_draws(counts, np.asarray(order[start : start + CHUNK]))
     return counts
+
+
+def add_draws(counts: np.ndarray, piece: np.ndarray) -> np.ndarray:
+    """Count some more positions; return the counts, in a wider type when they need one."""
+    done = _count(counts, piece)
+    if done == len(piece):
+        return counts
+    wider = counts.astype(np.uint32)
+    _count(wider, piece[done:])
+    return wider
+
+
+@kernel
+def _count(counts: np.ndarray, piece: np.ndarray) -> int:
+    """Count positions until one would overflow; return how many were counted."""
+    most = 255 if counts.itemsize == 1 else (1 << 32) - 1
+    for place in range(len(piece)):
+        if counts[piece[place]] == most:
+            return place
+        counts[piece[place]] += 1
+    return len(piece)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +114,8 @@ def range_tokens(ranges: np.ndarray) -> int:
 class Coverage:
     """The pieces of every shard of a plan, with how often they are drawn; made shard by shard.
 
-    In memory are the draws (4 bytes per instance), two numbers per shard and table of spans, and
-    the pieces of the shard that is asked for.
+    In memory are the draws (1 byte per instance, 4 if one is read 256 times), two numbers per shard
+    and table of spans, and the pieces of the shard that is asked for.
     """
 
     def __init__(self, plan: Plan | SegmentTables, *, draws: np.ndarray | None = None) -> None:
@@ -104,7 +125,7 @@ class Coverage:
             assert isinstance(plan, Plan)
             draws = count_draws(plan.open_order(), plan.num_instances)
         self.draws = draws
-        """How often each instance is drawn, uint32."""
+        """How often each instance is drawn, uint8 or uint32."""
         self._spans = plan.open_spans() if isinstance(plan, Plan) else plan.spans
         self._tables = tuple(plan.tables)
         self._cut: dict[int, list[tuple[int, int]]] = {}
@@ -157,6 +178,16 @@ class Coverage:
             found = (firsts[shard] + places).astype(bounds.dtype)
             rows = np.searchsorted(bounds, found, side="right") - 1
             yield starts, ends, table.first_index + rows, number
+
+    def plain_draws(self, shard: int) -> tuple[np.ndarray, int] | None:
+        """Return the draws of a shard's instances, and their length, if one use is all it has."""
+        uses = self._cut.get(shard, [])
+        if len(uses) != 1 or any(firsts[shard] >= 0 for firsts, _ in self._reach.values()):
+            return None
+        number, first = uses[0]
+        length = self._tables[number].sequence_length
+        count = self._plan.shards[shard]["n_tokens"] // length
+        return self.draws[first : first + count], length
 
     def pieces(self, shard: int) -> ShardPieces:
         """Return the pieces of one shard, by number in the plan."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assets.errors import ConfigurationError
-from assets.kernel import kernel
+from assets.ordering.draw_kernels import draw_full, draw_sized, draw_stochastic
+from assets.ordering.shuffles import shuffle
 from olmo_loader.mixture import (
     ONE,
     GroupUnits,
@@ -26,9 +27,8 @@ from olmo_loader.mixture import (
 BLOCK = 1 << 20
 """Draws between two looks at the state."""
 
-_FULL, _ENDED, _STOPPED = -1, -2, -3
+_ENDED, _STOPPED = -2, -3
 _NO_END = 1 << 62
-_NEVER = -(1 << 62)
 
 TokensOf = Callable[[np.ndarray], np.ndarray]
 
@@ -175,7 +175,7 @@ class _Run:
             number = 1
         start, size = int(self._starts[group]), units.pass_size(number)
         found = self._order[start : start + size]
-        units.draw_pass(number, (draws.seed, draws.segment, group), found)
+        units.draw_pass(number, (draws.seed, draws.segment, group), found, shuffle)
         if draws.tokens_of is not None:
             self._tokens[start : start + size] = draws.tokens_of(found)
         self._state.passes[group] = number
@@ -219,7 +219,7 @@ class _Run:
             made, reason, state.tokens = self._draw(indices, groups, bits, shares, end)
         else:
             most = min(len(indices), -((before - end) // draws.slots))
-            made, reason = _draw_full(
+            made, reason = draw_full(
                 indices[:most],
                 groups,
                 shares,
@@ -247,27 +247,12 @@ class _Run:
         end: int,
     ) -> tuple[int, int, int]:
         state, mixture = self._state, self._draws.mixture
-        return _draw(
-            indices,
-            groups,
-            bits,
-            shares,
-            self._draws.slots,
-            state.deficits,
-            state.consumed,
-            state.drawn,
-            self._limits,
-            self._cursors,
-            self._sizes,
-            self._starts,
-            self._order,
-            self._tokens,
-            state.tokens,
-            end,
-            self._inverse,
-            mixture.horizon_tokens,
-            mixture.kappa,
-        )
+        found = (state.deficits, state.consumed, state.drawn)
+        passes = (self._limits, self._cursors, self._sizes, self._starts, self._order, self._tokens)
+        block = (indices, groups, shares, self._draws.slots, *found, *passes, state.tokens, end)
+        if not len(bits):
+            return draw_sized(*block)
+        return draw_stochastic(*block, bits, self._inverse, mixture.horizon_tokens, mixture.kappa)
 
     def _exhaust(self, group: int) -> int:
         """Go on after a group's pass is over: its next pass, without it, or not at all."""
@@ -283,141 +268,3 @@ class _Run:
             self._state.short = group
             return _STOPPED
         return 0
-
-
-@kernel
-def _draw_full(  # noqa: C901 (one loop, for speed)
-    indices: np.ndarray,
-    groups: np.ndarray,
-    shares: np.ndarray,
-    slots: int,
-    deficits: np.ndarray,
-    drawn: np.ndarray,
-    limits: np.ndarray,
-    cursors: np.ndarray,
-    sizes: np.ndarray,
-    starts: np.ndarray,
-    order: np.ndarray,
-) -> tuple[int, int]:
-    """Draw full instances by largest deficit; return how many, and the group that ran out or -1."""
-    count = len(shares)
-    steps = shares * slots
-    scores = deficits + steps
-    for number in range(count):
-        if shares[number] == 0:
-            scores[number] = _NEVER
-    group = int(np.argmax(scores))
-    made, reason = 0, _FULL
-    cost = np.int64(slots) << 32
-    while made < len(indices):
-        cursor = cursors[group]
-        if cursor == sizes[group] or drawn[group] == limits[group]:
-            reason = group
-            break
-        indices[made] = order[starts[group] + cursor]
-        groups[made] = group
-        cursors[group] = cursor + 1
-        drawn[group] += 1
-        made += 1
-        scores[group] -= cost
-        # Adding and searching in one loop takes half the time of two.
-        best = scores[0] + steps[0]
-        scores[0] = best
-        group = 0
-        for number in range(1, count):
-            score = scores[number] + steps[number]
-            scores[number] = score
-            if score > best:
-                best = score
-                group = number
-    for number in range(count):
-        if shares[number] != 0:
-            deficits[number] = scores[number] - steps[number]
-    return made, reason
-
-
-@kernel
-def _draw(
-    indices: np.ndarray,
-    groups: np.ndarray,
-    bits: np.ndarray,
-    shares: np.ndarray,
-    slots: int,
-    deficits: np.ndarray,
-    consumed: np.ndarray,
-    drawn: np.ndarray,
-    limits: np.ndarray,
-    cursors: np.ndarray,
-    sizes: np.ndarray,
-    starts: np.ndarray,
-    order: np.ndarray,
-    tokens: np.ndarray,
-    total: int,
-    end: int,
-    inverse: np.ndarray,
-    horizon: int,
-    kappa: float,
-) -> tuple[int, int, int]:
-    """Draw instances of any size up to `end` tokens; see `_draw_full`."""
-    count = len(shares)
-    ends = np.empty(count, np.float64)
-    made, reason = 0, _FULL
-    while made < len(indices) and total < end:
-        if len(bits):
-            group = _choose_by_bits(bits[made], shares, deficits, inverse, horizon, kappa, ends)
-        else:
-            group = _choose_by_deficit(shares, deficits, slots)
-        if cursors[group] == sizes[group] or drawn[group] == limits[group]:
-            reason = group
-            break
-        place = starts[group] + cursors[group]
-        size = int(tokens[place]) if len(tokens) else slots
-        for number in range(count):
-            deficits[number] += shares[number] * size
-        deficits[group] -= np.int64(size) << 32
-        consumed[group] += size
-        cursors[group] += 1
-        drawn[group] += 1
-        total += size
-        indices[made] = order[place]
-        groups[made] = group
-        made += 1
-    return made, reason, total
-
-
-@kernel
-def _choose_by_deficit(
-    shares: np.ndarray,
-    deficits: np.ndarray,
-    slots: int,
-) -> int:
-    best, group = _NEVER, 0
-    for number in range(len(shares)):
-        score = int(deficits[number] + shares[number] * slots)
-        if shares[number] != 0 and score > best:
-            best, group = score, number
-    return group
-
-
-@kernel
-def _choose_by_bits(
-    bits: np.uint64,
-    shares: np.ndarray,
-    deficits: np.ndarray,
-    inverse: np.ndarray,
-    horizon: int,
-    kappa: float,
-    ends: np.ndarray,
-) -> int:
-    total = 0
-    for number in range(len(shares)):
-        low = np.int64(shares[number] / kappa)
-        high = np.int64(shares[number] * kappa)
-        wanted = shares[number] + deficits[number] // horizon
-        total += int(min(max(wanted, low), high) * inverse[number])
-        ends[number] = np.float64(total)
-    threshold = (np.float64(bits >> np.uint64(11)) * 2.0**-53) * np.float64(total)
-    group = 0
-    while ends[group] <= threshold:
-        group += 1
-    return group

@@ -21,6 +21,7 @@ import numpy as np
 
 from assets.canonical import canonical_json
 from assets.errors import ConfigurationError, IntegrityError
+from assets.ordering.coverage import add_draws
 from assets.ordering.drafts import with_id
 from assets.ordering.extended_tables import ExtendedTables, extend_tables
 from assets.ordering.order_files import (
@@ -33,6 +34,7 @@ from assets.ordering.plan_files import BuiltPlan, Licences, finish_plan, publish
 from assets.ordering.published import in_dataset, open_plan
 from assets.ordering.shard_wants import ShardWants, find_wants
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
+from assets.ordering.shuffles import shuffle
 from assets.root import Root
 from assets.settings.ordering import MixtureSettings
 from assets.settings.schema import Settings
@@ -120,8 +122,8 @@ def _check_prefix(parent: Plan, shards: Sequence[Mapping[str, Any]]) -> None:
         if number >= len(shards) or shards[number]["sha256"] != record["sha256"]:
             raise IntegrityError(
                 f"plan {parent.plan_id}: its shard {record['shard']} is not number {number} of the "
-                "index: it is a plan of another data set or of a later snapshot; olmo-data plan show "
-                "says which plan this one has"
+                "index: it is a plan of another data set or of a later snapshot; "
+                "olmo-data plan show says which plan this one has"
             )
 
 
@@ -301,10 +303,9 @@ class _Maker:
 
     def _count(self) -> np.ndarray:
         parent, end = self._parent, self._extension.consumed
-        counts = np.zeros(parent.num_instances, np.uint32)
+        counts = np.zeros(parent.num_instances, np.uint8)
         for start in range(0, end, COUNT_CHUNK):
-            piece = prefix_order(parent, start, min(start + COUNT_CHUNK, end))
-            np.add.at(counts, piece, np.uint32(1))
+            counts = add_draws(counts, prefix_order(parent, start, min(start + COUNT_CHUNK, end)))
         return counts
 
     def _copy_prefix(self, writer: OrderWriter) -> None:
@@ -338,14 +339,14 @@ class _Maker:
         counts: np.ndarray,
     ) -> dict[str, Any]:
         """Append everything unread, shuffled: never read first, then the rest of an epoch."""
-        grown = np.zeros(tables.num_instances, np.uint32)
+        grown = np.zeros(tables.num_instances, counts.dtype)
         grown[: len(counts)] = counts
         name = "all"
         shards = [{"source": name, "stratum": None, **_sized(item)} for item in self._shards]
         single = SegmentTables(tables.tables, tables.spans, shards, tables.uses)
         units = single.units({**segment, "whole": []}, [name], grown)[0]
         order = np.empty(units.first_size(), writer.dtype)
-        units.draw_pass(0, (self._parent.seed, number, 0), order)
+        units.draw_pass(0, (self._parent.seed, number, 0), order, shuffle)
         first = writer.positions
         writer.add(order, np.full(len(order), NO_GROUP))
         return {**segment, "first_instance": first}

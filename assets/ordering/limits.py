@@ -41,7 +41,7 @@ def draw_limits(
     if (counts is None and is_plain) or mixture.exhausted in {"stop", "error"}:
         return pass_limits(mixture, units)
     if counts is None:
-        counts = np.zeros(tables.num_instances, np.uint32)
+        counts = np.zeros(tables.num_instances, np.uint8)
     if is_plain and live == list(range(len(tables.tables))):
         most, within = _by_instances(mixture, units, counts)
     else:

@@ -183,7 +183,8 @@ def finish_plan(
     unfinished = Plan(folder=folder, record=sealed, shards=shards)
     provenance = covered_provenance_csv(unfinished, Coverage(unfinished), licences)
     write_atomically(folder / PROVENANCE_FILE, provenance)
-    return seal_plan(folder, plan, positions, extra)
+    known = {name: entry for name, entry in sealed["files"].items() if name != PROVENANCE_FILE}
+    return seal_plan(folder, plan, positions, extra, known)
 
 
 def _write_mixture(

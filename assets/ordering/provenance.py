@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,11 +102,8 @@ def _covered_table(
     plan: Plan, coverage: Coverage, licences: Mapping[str, str | None]
 ) -> pd.DataFrame:
     rows = []
-    for number, pieces in coverage.shards():
-        record = plan.shards[number]
-        sizes, draws, instances = _distinct(pieces)
-        for repeat in range(1, max(int(draws.max(initial=0)), 1) + 1):
-            used = draws >= repeat
+    for number, record in enumerate(plan.shards):
+        for repeat, (instances, tokens) in enumerate(_repeats(coverage, number), FIRST_REPEAT):
             rows.append(
                 {
                     "Dataset": record["source"],
@@ -117,8 +114,8 @@ def _covered_table(
                     "tokens": record["n_tokens"],
                     "sha256": record["sha256"],
                     "licence": licences.get(record["source"]),
-                    "instances": len(np.unique(instances[used])),
-                    "share": int(sizes[used].sum()),
+                    "instances": instances,
+                    "share": tokens,
                 }
             )
     table = pd.DataFrame(rows)
@@ -126,6 +123,26 @@ def _covered_table(
     for column in ("first_global_index", "last_global_index"):
         table[column] = pd.array([None] * len(table), dtype="Int64")
     return table[list(COLUMNS)]
+
+
+def _repeats(coverage: Coverage, shard: int) -> Iterator[tuple[int, int]]:
+    """Yield instances and tokens that are drawn at least once, twice, ... of a shard."""
+    if (plain := coverage.plain_draws(shard)) is not None:
+        draws, length = plain
+        for repeat in range(1, max(int(draws.max(initial=0)), 1) + 1):
+            count = int(np.count_nonzero(draws >= repeat))
+            yield count, count * length
+        return
+    sizes, draws, instances = _distinct(coverage.pieces(shard))
+    for repeat in range(1, max(int(draws.max(initial=0)), 1) + 1):
+        used = draws >= repeat
+        yield _count_distinct(instances[used]), int(sizes[used].sum())
+
+
+def _count_distinct(instances: np.ndarray) -> int:
+    if (instances[1:] > instances[:-1]).all():
+        return len(instances)
+    return len(np.unique(instances))
 
 
 def _distinct(pieces: ShardPieces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

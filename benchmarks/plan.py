@@ -1,0 +1,245 @@
+"""What plans cost: CPU seconds and peak memory, as ratios to the work nobody can leave out.
+
+    .venv/bin/python -m benchmarks.plan [--instances N] [--documents N] [--appends N]
+
+- a mixture of 20 sources, by largest deficit and stochastic, against the bare shuffles it needs
+  (`arange` and numpy's shuffle of each source); peak memory against `global_indices.npy`;
+- packing documents, against padding and cutting: CPU seconds, utilization, tokens per second of the
+  instances that come out, and the share of attention that is spent inside documents;
+- appending a shard to an index that holds few, and to one that holds many.
+
+Each measurement is a process of its own, so that its peak memory is its own. Kernels are compiled
+before they are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assets.ordering.drafts import PlanInputs, draft_plan
+from assets.ordering.packing import pack_window
+from assets.ordering.plan_files import write_mixed
+from assets.settings.ordering import MixtureSettings, OrderingSettings
+from olmo_loader.global_indices import ORDER_FILE
+from olmo_loader.shard_index import IndexSnapshot, add_record, index_name, parse_index_record
+
+SOURCES = 20
+SLOTS = 4096
+SHARD_INSTANCES = 1 << 16
+SEED = 6198
+
+
+def fake_header(source: str, instances: int, number: int) -> dict[str, Any]:
+    """Return the header of a shard that no file stands behind: plans need no more of it."""
+    tokens = instances * SLOTS
+    return {
+        "source": source,
+        "generation": 1,
+        "stratum": None,
+        "split": "train",
+        "n_tokens": tokens,
+        "n_docs": max(tokens // 900, 1),
+        "size": tokens * 4,
+        "dtype": "uint32",
+        "max_id": 100_000,
+        "vocab_size": 100_278,
+        "eos_token_id": 100_257,
+        "pad_token_id": 100_277,
+        "bos_policy": "none",
+        "tokenizer_sha256": "ab" * 32,
+        "sha256": f"{number:064x}",
+        "sidecars": {},
+    }
+
+
+def fake_records(instances: int) -> list[dict[str, Any]]:
+    """Return the index of `SOURCES` sources of falling size, `instances` in all."""
+    shares = 0.85 ** np.arange(SOURCES)
+    sizes = np.floor(shares / shares.sum() * instances).astype(np.int64)
+    sizes[0] += instances - sizes.sum()
+    records: list[dict[str, Any]] = []
+    previous = None
+    for source, size in enumerate(sizes.tolist()):
+        for at, begin in enumerate(range(0, size, SHARD_INSTANCES)):
+            seq = len(records) + 1
+            header = fake_header(f"source-{source:02d}", min(SHARD_INSTANCES, size - begin), seq)
+            name = f"shards/source-{source:02d}/{at:05d}-{seq:016x}.npy"
+            start = at * 10**6
+            previous = add_record(
+                header, seq=seq, shard=name, span=(start, start + 10**6), previous=previous
+            )
+            records.append(parse_index_record(previous, name))
+    return records
+
+
+def measure_shuffles(instances: int) -> dict[str, float]:
+    """Measure `arange` and shuffle of every source: what any plan has to do."""
+    sizes: dict[str, int] = {}
+    for record in fake_records(instances):
+        sizes[record["source"]] = sizes.get(record["source"], 0) + record["n_tokens"] // SLOTS
+    generator = np.random.Generator(np.random.PCG64(SEED))
+    started = time.process_time()
+    for size in sizes.values():
+        generator.shuffle(np.arange(size, dtype=np.uint32))
+    return {"cpu": time.process_time() - started}
+
+
+def measure_plan(sampler: str, instances: int) -> dict[str, float]:
+    """Measure writing the whole plan of a mixture: order, shares, provenance, hashes."""
+    with tempfile.TemporaryDirectory() as name:
+        _write_plan(Path(name) / "small", sampler, 10_000)  # compiles what is not cached
+        records = fake_records(instances)
+        before, started = peak_bytes(), time.process_time()
+        _write_plan(Path(name) / "plan", sampler, instances, records)
+        found = {"cpu": time.process_time() - started, "peak": peak_bytes() - before}
+        return found | {"order": (Path(name) / "plan" / ORDER_FILE).stat().st_size}
+
+
+def _write_plan(
+    folder: Path, sampler: str, instances: int, records: list[dict[str, Any]] | None = None
+) -> None:
+    folder.mkdir()
+    records = fake_records(instances) if records is None else records
+    mixture = MixtureSettings(sampler=sampler, exhausted="renormalise")  # type: ignore[arg-type]
+    ordering = OrderingSettings(sequence_length=SLOTS, order="mixture", mixture=mixture)
+    snapshot = IndexSnapshot(len(records), "ab" * 32)
+    inputs = PlanInputs(records=records, snapshot=snapshot, ordering=ordering)
+    write_mixed(folder, draft_plan(inputs), records, {})
+
+
+def measure_append(shards: int) -> dict[str, float]:
+    """Measure making and publishing one record behind an index of so many shards."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "index").mkdir()
+        records = fake_records(shards * 4)[:1]
+        previous = json.dumps(records[0]).encode()
+        count = 200
+        started = time.process_time()
+        for seq in range(shards + 1, shards + 1 + count):
+            shard = f"shards/source-00/{seq:05d}-{seq:016x}.npy"
+            previous = add_record(
+                fake_header("source-00", 4, seq), seq=seq, shard=shard, span=(0, 1),
+                previous=previous,
+            )  # fmt: skip
+            with (folder / index_name(seq)).open("xb") as file:
+                file.write(previous)
+        return {"cpu": (time.process_time() - started) / count}
+
+
+def document_lengths(count: int) -> np.ndarray:
+    """Return lengths as the web has them: lognormal, hundreds of tokens, some of many thousand."""
+    rng = np.random.default_rng(SEED)
+    return np.clip(rng.lognormal(6.2, 1.1, count).astype(np.int64), 1, 1 << 17)
+
+
+def packings(count: int) -> Iterator[dict[str, Any]]:
+    """Yield what padding, cutting and best fit make of the same documents."""
+    lengths = document_lengths(count)
+    whole = np.minimum(lengths, SLOTS)
+    started = time.process_time()
+    padded = np.minimum(lengths, SLOTS)
+    yield _row("padding", padded, len(lengths), padded, time.process_time() - started)
+    started = time.process_time()
+    ends = np.cumsum(lengths)
+    cuts = np.unique(np.concatenate((ends, np.arange(SLOTS, ends[-1], SLOTS))))
+    pieces = np.diff(cuts, prepend=0)
+    rows = -(-int(ends[-1]) // SLOTS)
+    yield _row("chunked", pieces, rows, lengths, time.process_time() - started)
+    pack_window(whole[:1000], SLOTS, seed=SEED, first=0)
+    started = time.process_time()
+    rest = lengths - whole
+    parts = np.concatenate((whole, np.minimum(rest[rest > 0], SLOTS)))
+    instances = 0
+    for begin in range(0, len(parts), 16_384):
+        packed = pack_window(parts[begin : begin + 16_384], SLOTS, seed=SEED, first=instances)
+        instances += len(packed.offsets) - 1
+    yield _row("best_fit", parts, instances, lengths, time.process_time() - started)
+
+
+def _row(
+    name: str, pieces: np.ndarray, instances: int, documents: np.ndarray, cpu: float
+) -> dict[str, Any]:
+    used = int(pieces.sum())
+    cut = int(pieces.size - documents.size) if name == "chunked" else 0
+    return {
+        "packing": name,
+        "cpu s": f"{cpu:.2f}",
+        "instances": f"{instances:,d}",
+        "utilization": f"{used / (instances * SLOTS):.2%}",
+        "documents cut": f"{cut:,d}",
+    }
+
+
+def peak_bytes() -> int:
+    """Return the largest resident size of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+MEASUREMENTS: dict[str, Callable[[int], dict[str, float]]] = {
+    "shuffles": measure_shuffles,
+    "deficit": lambda count: measure_plan("deficit", count),
+    "stochastic": lambda count: measure_plan("stochastic", count),
+    "append": measure_append,
+}
+
+
+def in_process(name: str, count: int) -> dict[str, float]:
+    """Run one measurement in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.plan", "--measure", name, "--count", str(count)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--instances", type=int, default=100_000_000)
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--appends", type=int, default=100_000)
+    parser.add_argument("--measure", choices=MEASUREMENTS, help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        say(json.dumps(MEASUREMENTS[options.measure](options.count)))
+        return
+    say(f"a plan over {options.instances:,d} instances of {SOURCES} sources")
+    bare = in_process("shuffles", options.instances)["cpu"]
+    say(f"  bare shuffles                {bare:8.2f} CPU s")
+    for sampler in ("deficit", "stochastic"):
+        found = in_process(sampler, options.instances)
+        say(
+            f"  {sampler:12} the whole plan  {found['cpu']:8.2f} CPU s, {found['cpu'] / bare:.2f} "
+            f"x the shuffles (limit 3); peak memory {found['peak'] / found['order']:.2f} x the "
+            "order file (limit 2)"
+        )
+    say(f"packing {options.documents:,d} documents into instances of {SLOTS:,d} tokens")
+    for row in packings(options.documents):
+        say("  " + ", ".join(f"{name} {value}" for name, value in row.items()))
+    few, many = (in_process("append", count)["cpu"] for count in (10, options.appends))
+    say(
+        f"appending a shard: {few * 1e6:.0f} us to an index of 10, {many * 1e6:.0f} us to one of "
+        f"{options.appends:,d}"
+    )
+
+
+if __name__ == "__main__":
+    main()
