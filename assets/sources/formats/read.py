@@ -16,6 +16,7 @@ from assets.sources.formats.markup import convert, read_markup_file
 from assets.sources.formats.parquet import read_parquet
 from assets.sources.formats.record import Found, Lost, Record
 from assets.sources.formats.sniff import SNIFF_BYTES, find_format
+from assets.sources.formats.stackexchange import read_posts
 from assets.sources.formats.warc import read_warc
 from assets.sources.formats.whole_file import read_code_file, read_html_file, read_text_file
 from assets.sources.formats.wiki_xml import read_wiki_xml
@@ -87,6 +88,7 @@ _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
     "wet": lambda file: read_warc(file.stream),
     "html": lambda file: read_html_file(file.stream),
     "text": lambda file: read_text_file(file.stream),
+    "stackexchange": lambda file: read_posts(file.stream, file.landed_path, file.scratch),
     "wiki_xml": lambda file: read_wiki_xml(file.stream, file.source.read),
     "code": lambda file: read_code_file(file.stream, file.landed_path),
 }

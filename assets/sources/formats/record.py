@@ -106,6 +106,8 @@ RULES: dict[str, Rule] = {
     # XML dumps.
     "bad_xml": _quarantined("an element that is not well-formed XML, or declares entities"),
     "redirect": _dropped("a wiki or manual page that only leads to another"),
+    "not_a_post": _dropped("a row of Posts.xml that is neither question nor answer"),
+    "no_question": _dropped("an answer whose question is not in the file"),
     "other_namespace": _dropped("a wiki page outside read.namespaces"),
     # WARC.
     "bad_warc": _quarantined("bytes that are no WARC record"),

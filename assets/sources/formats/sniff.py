@@ -116,6 +116,10 @@ def _by_content(head: bytes) -> str:
 def _markup_or_text(start: bytes) -> str:
     if start.startswith(b"<mediawiki"):
         return "wiki_xml"
+    if start.startswith(b"<?xml") and b"<mediawiki" in start[:1024]:
+        return "wiki_xml"
+    if b"<posts>" in start[:1024] and start.startswith((b"<?xml", b"<posts>")):
+        return "stackexchange"
     if start.startswith(b"<?xml"):
         return "html" if b"<html" in start[:4096].lower() else "xml"
     while start.startswith(b"<!--"):

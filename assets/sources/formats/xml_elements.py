@@ -100,8 +100,7 @@ class ElementCutter:
                 self._position += excess
                 searched = len(self._start)
             if not self._fill():
-                is_whole = not self._has_content
-                return self._take(position, len(self._buffer), dropped=dropped, is_whole=is_whole)
+                return self._take(position, len(self._buffer), dropped=dropped, is_whole=False)
 
     def _take(self, position: int, size: int, *, dropped: bool, is_whole: bool) -> Element:
         data = None if dropped or size > MAX_RECORD_BYTES else bytes(self._buffer[:size])
