@@ -1,8 +1,8 @@
 """Posts.xml of a Stack Exchange dump: a document is a question with its answers, as plain text.
 
 Answers stand anywhere behind their question, so the rows are sorted on the local disk (SQLite also
-uses the system's folder for temporary files, or `SQLITE_TMPDIR`); memory holds one question with its
-answers. The accepted answer comes first, then by score.
+uses the system's folder for temporary files, or `SQLITE_TMPDIR`); memory holds one question with
+its answers. The accepted answer comes first, then by score.
 """
 
 from __future__ import annotations
