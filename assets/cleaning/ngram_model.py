@@ -133,6 +133,8 @@ def _score(
         for at in range(first, end):
             context = _context(hashes, first, at, 0)
             count = float(counts[_slot(chain_hash(context, hashes[at]), mask)])
+            # A slot that is shared can hold more than there is: no count exceeds its context's.
+            count = min(count, float(num_words[0]))
             probability = (count + 1.0) / (num_words[0] + num_words[1] + 1.0)
             for length in range(1, order):
                 context = _context(hashes, first, at, length)
@@ -140,9 +142,9 @@ def _score(
                 total = float(totals[place])
                 if total == 0.0:
                     break
-                count = float(counts[_slot(chain_hash(context, hashes[at]), mask)])
+                count = min(float(counts[_slot(chain_hash(context, hashes[at]), mask)]), total)
                 # Of a context whose n-grams all share slots with others, none was seen as new.
                 held = min(DISCOUNT * max(float(followers[place]), 1.0) / total, 1.0)
-                probability = max(count - DISCOUNT, 0.0) / total + held * probability
+                probability = min(max(count - DISCOUNT, 0.0) / total + held * probability, 1.0)
             bits -= np.log2(probability)
         result[index] = 2.0 ** (bits / (end - first))

@@ -19,7 +19,7 @@ from tests.assets.cleaning.hostile_texts import texts
 from tests.shared_data import shared_folder
 
 
-def model_of(read, order=3, bits=18):
+def model_of(read, order=3, bits=22):
     model = NgramModel(order, bits)
     model.add(model_words(text_array(read)))
     return model
