@@ -52,7 +52,13 @@ SOURCE_FIELDS = {
 }
 """Pinned settings of a source, with the first stage that each of them decides."""
 
-NOT_PINNED = frozenset({"dedup.minhash.max_source_loss", "cleaning.page_limits.max_cpu_seconds"})
+NOT_PINNED = frozenset(
+    {
+        "cleaning.page_limits.max_cpu_seconds",
+        "dedup.memory_mb",
+        "dedup.minhash.max_source_loss",
+    }
+)
 """Settings of a pinned stage that stop a run, or let it go on, without changing what it makes."""
 
 TOKENIZER_DEFAULTS: dict[str, Any] = {

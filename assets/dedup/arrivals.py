@@ -6,6 +6,7 @@ landed path, record. Parts of a source are ordered by the first record they hold
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +88,8 @@ def gather_arrivals(
 ) -> ArrivedGeneration:
     """Read the signatures of a generation.
 
-    Shingle sets go through a file in `folder` and are mapped from there: what is held in memory is
-    `56 + 8 * bands` bytes for each document (twice that for a moment), and one row group.
+    Everything goes through files in `folder` and is mapped from there: what is held in memory is
+    16 bytes for each document, and one row group.
 
     Args:
         root: where they lie.
@@ -98,29 +99,30 @@ def gather_arrivals(
         folder: a workspace that outlives the result.
         max_item_share: documents that hold so much of an evaluation item do not arrive.
     """
-    spool = folder / "shingles"
     gathered: list[PartRows] = []
-    hashes, ids = [np.empty((0, 32), np.uint8)], [np.empty((0, 16), np.uint8)]
-    keys, sizes = [_no_keys(spec, 0)], [np.empty(0, np.int64)]
-    count = 0
-    with spool.open("wb") as file:
+    sizes = [np.empty(0, np.int64)]
+    count, bands = 0, 0 if spec is None else spec.bands
+    paths = {name: folder / name for name in ("hashes", "ids", "keys", "shingles")}
+    with contextlib.ExitStack() as stack:
+        files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
         for clean, signature in parts:
             part = _PartSplit(clean, unchanged.get((clean.source, clean.part), {}), max_item_share)
             for batch in root.read_batches(signature.objects["data"]):
                 table = part.take(pa.Table.from_batches([batch]))
-                hashes.append(binary_rows(table["exact_hash"]).copy())
-                ids.append(binary_rows(table["doc_id"]).copy())
-                keys.append(_keys(table, spec))
-                sizes.append(_spool(table, file))
+                np.ascontiguousarray(binary_rows(table["exact_hash"])).tofile(files["hashes"])
+                np.ascontiguousarray(binary_rows(table["doc_id"])).tofile(files["ids"])
+                _keys(table, spec).tofile(files["keys"])
+                sizes.append(_spool(table, files["shingles"]))
             gathered.append(part.finished(count))
             count += len(gathered[-1].rows)
     offsets = np.append(0, np.cumsum(np.concatenate(sizes))).astype(np.int64)
     arrivals = Arrivals(
-        hashes=np.concatenate(hashes),
-        keys=np.concatenate(keys),
-        sets=ShingleSets(offsets, map_values(spool, int(offsets[-1]))),
+        hashes=map_rows(paths["hashes"], np.uint8, (count, 32)),
+        keys=map_rows(paths["keys"], np.uint64, (count, bands)),
+        sets=ShingleSets(offsets, map_values(paths["shingles"], int(offsets[-1]))),
     )
-    return ArrivedGeneration(parts=tuple(gathered), arrivals=arrivals, doc_ids=np.concatenate(ids))
+    ids = map_rows(paths["ids"], np.uint8, (count, 16))
+    return ArrivedGeneration(parts=tuple(gathered), arrivals=arrivals, doc_ids=ids)
 
 
 def _no_keys(spec: SignatureSpec | None, count: int) -> np.ndarray:
@@ -211,8 +213,21 @@ def spool_sets(sets: ShingleSets, wanted: np.ndarray, path: Path) -> ShingleSets
     return ShingleSets(offsets, map_values(path, int(offsets[-1])))
 
 
+def spool_rows(rows: np.ndarray, wanted: np.ndarray, path: Path) -> np.ndarray:
+    """Copy some rows of a two-dimensional array through a file, which is then mapped."""
+    with path.open("wb") as file:
+        for start in range(0, len(wanted), _SPOOL_DOCUMENTS):
+            rows[wanted[start : start + _SPOOL_DOCUMENTS]].tofile(file)
+    return map_rows(path, rows.dtype, (len(wanted), rows.shape[1]))
+
+
+def map_rows(path: Path, kind: np.dtype | type, shape: tuple[int, int]) -> np.ndarray:
+    """Return a file as a two-dimensional array, mapped, read-only."""
+    if not shape[0] * shape[1]:
+        return frozen(np.empty(shape, kind))
+    return frozen(np.asarray(np.memmap(path, kind, "r", shape=shape)).view(np.ndarray))
+
+
 def map_values(path: Path, count: int) -> np.ndarray:
     """Return a file of `count` uint32 values, mapped, read-only."""
-    if count == 0:
-        return frozen(np.empty(0, np.uint32))
-    return frozen(np.asarray(np.memmap(path, np.uint32, "r", shape=(count,))).view(np.ndarray))
+    return map_rows(path, np.uint32, (count, 1)).reshape(-1)

@@ -92,6 +92,10 @@ class Decisions:
     """For each band, documents that met at least one kept document in its bucket."""
 
 
+class TooManyCandidatesError(StageError):
+    """The earlier documents that are met do not fit into the memory that is allowed."""
+
+
 def decide(
     arrivals: Arrivals,
     before: KeptBefore,
@@ -101,6 +105,7 @@ def decide(
     max_kept_per_bucket: int,
     by_containment: bool = False,
     max_shingles: int | None = None,
+    max_outline_bytes: int | None = None,
 ) -> Decisions:
     """Decide one generation; see the module for the rule.
 
@@ -114,9 +119,11 @@ def decide(
             the Jaccard similarity.
         max_shingles: sets of so many members are cut: they and others are compared below the last
             member of a cut one. Null: all are whole.
+        max_outline_bytes: what the outlines of earlier candidates may take; null: anything.
 
     Raises:
-        StageError: more documents than one generation can hold.
+        StageError: more documents than one decision can hold.
+        TooManyCandidatesError: more earlier candidates than may be compared at once.
     """
     groups, first_kept = _exact_groups(arrivals.hashes, before, exact=exact)
     is_known = first_kept >= 0
@@ -135,6 +142,12 @@ def decide(
             f"one generation (at most {_MAX_CANDIDATES:,d}); land them in smaller steps"
         )
     old_sets = before.sets(old)
+    needed = 8 * int(outline_words(old_sets.sizes).sum())
+    if max_outline_bytes is not None and needed > max_outline_bytes:
+        raise TooManyCandidatesError(
+            f"{len(arrivals):,d} documents meet {len(old):,d} earlier ones; comparing them takes "
+            f"{needed:,d} bytes, {max_outline_bytes:,d} are allowed: raise dedup.memory_mb"
+        )
     made = _decide(
         (frozen(old_sets.offsets), frozen(old_sets.values)),
         (frozen(arrivals.sets.offsets), frozen(arrivals.sets.values)),

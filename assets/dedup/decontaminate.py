@@ -38,7 +38,7 @@ from assets.dedup.ngrams import (
     token_hashes,
     word_hashes,
 )
-from assets.dedup.runs import load_small, save_array
+from assets.dedup.stored_arrays import load_small, save_array
 from assets.dedup.text_sets import TextItem, read_text_sets
 from assets.dedup.utf8 import frozen
 from assets.errors import ConfigurationError, StageError

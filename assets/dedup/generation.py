@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assets.dedup.arrivals import PartRows, spool_sets
+from assets.dedup.arrivals import PartRows, spool_rows, spool_sets
 from assets.dedup.decide import KEPT
 from assets.dedup.decided import RULES, DecidedGeneration
 from assets.dedup.hash_runs import write_hashes
@@ -136,6 +136,7 @@ def generation_entry(
 def _kept_documents(decided: DecidedGeneration, folder: Path) -> KeptDocuments:
     arrivals = decided.arrived.arrivals
     is_kept = decided.decisions.rule == KEPT
+    kept = np.flatnonzero(is_kept)
     parts, first = [], 0
     for part in decided.arrived.parts:
         count = int(is_kept[part.arrivals].sum())
@@ -146,10 +147,10 @@ def _kept_documents(decided: DecidedGeneration, folder: Path) -> KeptDocuments:
     rows = [np.empty(0, np.int64), *(part.rows for part in decided.arrived.parts)]
     return KeptDocuments(
         parts=tuple(parts),
-        hashes=np.ascontiguousarray(arrivals.hashes[is_kept]),
-        keys=arrivals.keys[is_kept],
-        sets=spool_sets(arrivals.sets, np.flatnonzero(is_kept), folder / "kept_shingles"),
-        doc_ids=np.ascontiguousarray(decided.arrived.doc_ids[is_kept]),
+        hashes=spool_rows(arrivals.hashes, kept, folder / "kept_hashes"),
+        keys=spool_rows(arrivals.keys, kept, folder / "kept_keys"),
+        sets=spool_sets(arrivals.sets, kept, folder / "kept_shingles"),
+        doc_ids=spool_rows(decided.arrived.doc_ids, kept, folder / "kept_ids"),
         rows=np.concatenate(rows)[is_kept],
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from assets.dedup.checked_arrays import BLOCK_BYTES, CheckedArray, block_checksums
 from assets.dedup.run_search import block_bounds, copy_ranges, equal_ranges, touched_by_search
-from assets.dedup.runs import load_small, local_path, save_array
+from assets.dedup.stored_arrays import load_small, local_path, save_array
 from assets.dedup.utf8 import frozen
 from assets.root import ObjectRef, Root
 

@@ -19,7 +19,10 @@ SLICE = 1 << 21
 """Elements merged at once: 16 MB of keys, and three times that while they are sorted."""
 _ALL = (1 << 64) - 1
 
-Column = tuple[CheckedArray, CheckedArray]
+Stored = CheckedArray | np.ndarray
+"""An array on disk; a plain one was just written and is not checked."""
+
+Column = tuple[Stored, Stored]
 """Sorted keys (uint64, or rows of bytes) and a number for each (uint32)."""
 
 
@@ -40,8 +43,8 @@ def merge_columns(
         prefixes: returns keys as uint64 that sort alike, or by their beginning.
     """
     total = sum(len(keys) for keys, _ in columns)
-    row = columns[0][0].array.shape[1:]
-    merged = _new_array(folder / f"{name}.npy", columns[0][0].array.dtype, (total, *row))
+    first = _plain(columns[0][0])
+    merged = _new_array(folder / f"{name}.npy", first.dtype, (total, *first.shape[1:]))
     numbers = _new_array(folder / f"{name}_numbers.npy", np.dtype(np.uint32), (total,))
     used = 0
     for bounds in _slices([keys for keys, _ in columns], prefixes):
@@ -57,10 +60,10 @@ def merge_columns(
     return merged, numbers
 
 
-def join_arrays(arrays: Sequence[CheckedArray], folder: Path, name: str) -> np.ndarray:
+def join_arrays(arrays: Sequence[Stored], folder: Path, name: str) -> np.ndarray:
     """Write arrays one after another; return the whole, mapped from a file in `folder`."""
     total = sum(len(array) for array in arrays)
-    first = arrays[0].array
+    first = _plain(arrays[0])
     joined = _new_array(folder / f"{name}.npy", first.dtype, (total, *first.shape[1:]))
     used = 0
     for array in arrays:
@@ -72,7 +75,7 @@ def join_arrays(arrays: Sequence[CheckedArray], folder: Path, name: str) -> np.n
 
 
 def _slices(
-    arrays: Sequence[CheckedArray], prefixes: Callable[[np.ndarray], np.ndarray]
+    arrays: Sequence[Stored], prefixes: Callable[[np.ndarray], np.ndarray]
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield ranges [start, end) of each array that hold the same range of keys, in order."""
     starts = [0] * len(arrays)
@@ -88,7 +91,7 @@ def _slices(
 
 
 def _end(
-    array: CheckedArray,
+    array: Stored,
     low: int,
     limit: int,
     prefixes: Callable[[np.ndarray], np.ndarray],
@@ -104,10 +107,14 @@ def _end(
     return low
 
 
-def _read(array: CheckedArray, start: int, end: int) -> np.ndarray:
-    array.check(np.array([start]), np.array([end]))
-    found: np.ndarray = array.array[start:end]
-    return found
+def _plain(array: Stored) -> np.ndarray:
+    return array.array if isinstance(array, CheckedArray) else array
+
+
+def _read(array: Stored, start: int, end: int) -> np.ndarray:
+    if isinstance(array, CheckedArray):
+        array.check(np.array([start]), np.array([end]))
+    return _plain(array)[start:end]
 
 
 def _shifted(numbers: np.ndarray, shift: int) -> np.ndarray:

@@ -20,7 +20,6 @@ blocks its answers lie in, never whole arrays.
 from __future__ import annotations
 
 import functools
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ import numpy as np
 
 from assets.canonical import canonical_json
 from assets.dedup.checked_arrays import BLOCK_BYTES, CheckedArray, block_checksums
+from assets.dedup.merging import merge_columns
 from assets.dedup.run_search import (
     block_bounds,
     copy_ranges,
@@ -40,8 +40,8 @@ from assets.dedup.run_search import (
     touched_by_search,
 )
 from assets.dedup.shingles import ShingleSets
+from assets.dedup.stored_arrays import load_small, local_path, save_array
 from assets.dedup.utf8 import frozen
-from assets.errors import IntegrityError, RootError
 from assets.root import ObjectRef, Root
 
 ARRAYS = (
@@ -51,6 +51,9 @@ ARRAYS = (
 """Arrays that are checked block by block; the order is that of their checksums."""
 SMALL = ("hash_fences", "band_fences", "checksums")
 """Arrays that are read whole and checked by their SHA-256."""
+
+SORTED_DOCUMENTS = 1 << 21
+"""Documents whose keys are sorted at once: about 1 GB with 14 bands."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,20 +87,26 @@ def write_run(
 ) -> dict[str, ObjectRef]:
     """Publish one generation's run under `folder`; return its objects by role.
 
+    Keys are sorted `SORTED_DOCUMENTS` documents at a time and then merged: memory is `24 * bands +
+    100` bytes for each of these.
+
     Args:
         root: where to.
         folder: `dedup/<generation>-<fp16>`.
         kept: what the generation kept.
         about: how it was made (scheme, seed, hash names), for readers.
     """
-    arrays = dict(zip(ARRAYS, _sorted_arrays(kept), strict=True))
     header = {
         "version": 1,
         "count": len(kept.rows),
         "parts": [[part.source, part.part, part.first, part.count] for part in kept.parts],
         "made": about,
     }
-    return publish_run(root, folder, arrays, header)
+    with root.workspace() as workspace:
+        sorted_arrays = _sorted_arrays(kept, workspace)
+        stored = (kept.sets.offsets, kept.sets.values, kept.doc_ids, kept.rows)
+        arrays = dict(zip(ARRAYS, (*sorted_arrays, *stored), strict=True))
+        return publish_run(root, folder, arrays, header)
 
 
 def publish_run(
@@ -126,37 +135,55 @@ def publish_run(
     return objects
 
 
-def _sorted_arrays(kept: KeptDocuments) -> tuple[np.ndarray, ...]:
-    """Return the arrays in the order of `ARRAYS`."""
-    words = kept.hashes.view(">u8").reshape(len(kept.hashes), 4)
+def _sorted_arrays(kept: KeptDocuments, workspace: Path) -> tuple[np.ndarray, ...]:
+    """Return hashes and band keys in order, each with the ordinals of their documents."""
+    count = len(kept.rows)
+    pieces = []
+    for start in range(0, max(count, 1), SORTED_DOCUMENTS):
+        piece = _sorted_piece(kept, start, min(start + SORTED_DOCUMENTS, count))
+        if count <= SORTED_DOCUMENTS:
+            return piece
+        pieces.append(
+            tuple(_stored(array, workspace / f"{start}-{at}") for at, array in enumerate(piece))
+        )
+    shifts = [0] * len(pieces)
+    return (
+        *merge_columns([piece[:2] for piece in pieces], shifts, workspace, "hashes", hash_prefixes),
+        *merge_columns([piece[2:] for piece in pieces], shifts, workspace, "keys", _same),
+    )
+
+
+def _sorted_piece(kept: KeptDocuments, start: int, end: int) -> tuple[np.ndarray, ...]:
+    hashes = np.ascontiguousarray(kept.hashes[start:end])
+    words = hashes.view(">u8").reshape(len(hashes), 4)
     by_hash = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0]))
-    has_keys = np.flatnonzero(kept.sets.sizes > 0)
-    bands = kept.keys.shape[1]
-    keys = kept.keys[has_keys].reshape(-1)
+    has_keys = np.flatnonzero(kept.sets.sizes[start:end] > 0)
+    keys = kept.keys[start:end][has_keys].reshape(-1)
     # Stable: equal keys keep the order of their documents.
     by_key = np.argsort(keys, kind="stable")
-    ordinals = np.repeat(has_keys, bands)[by_key]
+    ordinals = np.repeat(has_keys, kept.keys.shape[1])[by_key]
     return (
-        np.ascontiguousarray(kept.hashes[by_hash]),
-        by_hash.astype(np.uint32),
+        hashes[by_hash],
+        (by_hash + start).astype(np.uint32),
         keys[by_key],
-        ordinals.astype(np.uint32),
-        kept.sets.offsets,
-        kept.sets.values,
-        kept.doc_ids,
-        kept.rows,
+        (ordinals + start).astype(np.uint32),
     )
+
+
+def _stored(array: np.ndarray, path: Path) -> np.ndarray:
+    """Return an array mapped from a file."""
+    save_array(array, path)
+    mapped: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped
+
+
+def _same(keys: np.ndarray) -> np.ndarray:
+    return keys
 
 
 def hash_prefixes(hashes: np.ndarray) -> np.ndarray:
     """Return the first eight bytes of each hash as a number that sorts like the bytes, uint64."""
     return np.ascontiguousarray(hashes[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
-
-
-def save_array(array: np.ndarray, path: Path) -> None:
-    """Write an array as a plain `.npy` file."""
-    with path.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
 
 
 class Run:
@@ -351,28 +378,3 @@ class KeptRuns:
         cuts = np.searchsorted(numbers, self._bases)
         for position, run in enumerate(self.runs):
             yield run, numbers[cuts[position] : cuts[position + 1]] - self._bases[position]
-
-
-def load_small(root: Root, reference: ObjectRef) -> np.ndarray:
-    """Return a whole array, checked by its SHA-256."""
-    array: np.ndarray = np.load(io.BytesIO(root.read_bytes(reference)), allow_pickle=False)
-    return array
-
-
-def local_path(root: Root, reference: ObjectRef) -> Path:
-    """Return where an array can be mapped; its size is checked.
-
-    Raises:
-        IntegrityError: it is missing or has another size.
-        RootError: the root is no local folder.
-    """
-    size = root.storage.size(reference.name)
-    if size != reference.size:
-        raise IntegrityError(
-            f"{root.url}: {reference.name} has {size or 0:,d} bytes, its record says "
-            f"{reference.size:,d}; run `unique` again, it makes a damaged run anew"
-        )
-    path = root.storage.local_path(reference.name)
-    if path is None:
-        raise RootError(f"{root.url}: runs can be mapped from a local folder only, in this version")
-    return path

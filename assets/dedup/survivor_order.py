@@ -11,15 +11,13 @@ within its generation only. Memory: about 50 bytes for each document of the gene
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from assets.dedup.arrivals import ArrivedGeneration, PartRows, spool_sets
-from assets.dedup.decide import Arrivals, Decisions
+from assets.dedup.arrivals import ArrivedGeneration, PartRows
 from assets.manifest import PartEntry
 from assets.root import Root
 from assets.settings.dedup import DedupSettings
@@ -76,39 +74,6 @@ def newest_first(order: np.ndarray, urls: np.ndarray, fetched: np.ndarray) -> np
     found = ranks.copy()
     found[members] = ranks[places]
     return np.argsort(found)
-
-
-def reordered(
-    arrivals: Arrivals, order: np.ndarray | None, urls: np.ndarray | None, folder: Path
-) -> Arrivals:
-    """Return arrivals in the order of decision; shingle sets go through a file in `folder`."""
-    if order is None:
-        return arrivals
-    return Arrivals(
-        hashes=arrivals.hashes[order],
-        keys=arrivals.keys[order],
-        sets=spool_sets(arrivals.sets, order, folder / "ordered_shingles"),
-        urls=None if urls is None else urls[order],
-    )
-
-
-def restored(decisions: Decisions, order: np.ndarray | None, before: int) -> Decisions:
-    """Return decisions by arrival again; `before` documents were kept earlier."""
-    if order is None:
-        return decisions
-    survivors = decisions.survivor.copy()
-    new = survivors >= before
-    survivors[new] = before + order[survivors[new] - before]
-    back = np.argsort(order)
-    return Decisions(
-        rule=decisions.rule[back],
-        survivor=survivors[back],
-        similarity=decisions.similarity[back],
-        compared=decisions.compared,
-        similar=decisions.similar,
-        skipped=decisions.skipped,
-        band_hits=decisions.band_hits,
-    )
 
 
 def _policy_values(root: Root, policy: str, part: PartRows, signature: PartEntry) -> np.ndarray:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ import pyarrow as pa
 from assets.canonical import fingerprint
 from assets.dedup.arrivals import gather_arrivals, in_survivor_order
 from assets.dedup.cuts import find_cuts
-from assets.dedup.decide import Decisions, decide, name_external
+from assets.dedup.decide import Decisions, name_external
 from assets.dedup.decided import (
     DecidedGeneration,
     external_items,
@@ -52,7 +52,8 @@ from assets.dedup.signatures import (
     signature_task,
     signature_tasks,
 )
-from assets.dedup.survivor_order import decision_order, reordered, restored
+from assets.dedup.slices import decide_generation
+from assets.dedup.survivor_order import decision_order
 from assets.document import SPANS
 from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry, commit
@@ -280,12 +281,14 @@ def _decide_generation(
             root, item.parts, replaced.unchanged, spec, folder, max_item_share
         )
         order, urls = decision_order(root, dedup, item.parts, arrived)
-        decisions = decide(
-            reordered(arrived.arrivals, order, urls, folder),
+        decisions = decide_generation(
+            replace(arrived.arrivals, urls=urls),
             before,
-            **decision_limits(dedup),
+            order,
+            decision_limits(dedup),
+            dedup.memory_mb << 20,
+            folder,
         )
-        decisions = restored(decisions, order, before.total)
         decisions = name_external(decisions, num_external)
         decisions, cuts = find_cuts(
             root,

@@ -229,7 +229,11 @@ class DedupSettings:
     against: tuple[TextSetSettings, ...] = ()
     """External documents that count as kept before everything else, without being part of the data
     set: what equals or resembles one of them is dropped."""
+    memory_mb: int = 4096
+    """What one decision may take beside about 120 bytes for each document of the generation: larger
+    generations are decided slice by slice, with the same result."""
 
     def __post_init__(self) -> None:
+        require(self.memory_mb >= 1, f"memory_mb: {self.memory_mb} must be at least 1")
         names = [item.name for item in self.against]
         require(len(set(names)) == len(names), f"against: a name in {names} appears more than once")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from assets.dedup import slices, unique
 from assets.dedup.compaction import compact
+from assets.dedup.decide import KEPT, NEAR, URL, Decisions, TooManyCandidatesError, decide
+from assets.dedup.earlier import find_stretches, open_runs
+from assets.dedup.runs import KeptRuns
+from assets.dedup.slices import decide_generation
 from assets.manifest import Manifest
 from assets.settings.dedup import (
     DecontaminationSettings,
@@ -19,6 +26,7 @@ from assets.settings.dedup import (
     TextSetSettings,
 )
 from assets.stage import check_accounting
+from tests.assets.dedup.brute_force import arrive
 from tests.assets.dedup.small_corpus import Landed, SmallCorpus, article
 from tests.assets.dedup.test_unique import Killed, kill_after
 
@@ -108,6 +116,75 @@ def test_growing_compacting_and_replaying_agree(tmp_path: Path):
     assert Manifest.load(grown.root, "unique").digest == (
         Manifest.load(replayed.root, "unique").digest
     )
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 12_000, 40_000])
+def test_deciding_in_slices_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_bytes: int
+):
+    whole, sliced = everything(tmp_path / "whole"), everything(tmp_path / "sliced")
+    for corpus in (whole, sliced):
+        for files in LANDINGS:
+            corpus.land(files)
+    whole.run()
+
+    def with_little(*arguments: Any) -> Decisions:
+        *others, _, folder = arguments
+        return decide_generation(*others, memory_bytes, folder)  # type: ignore[call-arg]
+
+    monkeypatch.setattr(unique, "decide_generation", with_little)
+    if memory_bytes == 0:
+        # Each document is a slice; the outlines of those that it meets may take what they need.
+        monkeypatch.setattr(slices, "decide", without_limit)
+    sliced.run()
+    assert Manifest.load(sliced.root, "unique").digest == Manifest.load(whole.root, "unique").digest
+
+
+def without_limit(*arguments: Any, **limits: Any) -> Decisions:
+    return decide(*arguments, **(limits | {"max_outline_bytes": None}))
+
+
+def test_one_document_that_meets_too_many_is_an_error(tmp_path: Path):
+    corpus = SmallCorpus(str(tmp_path))
+    corpus.land({"wiki/a": [article(1)]})
+    corpus.run()
+    arrivals = arrive([article(1, edits=1)])
+    ((_, run),) = open_runs(
+        corpus.root,
+        find_stretches(
+            corpus.root,
+            [entry for entry in Manifest.load(corpus.root, "unique").entries() if not entry.source],
+        ),
+        {},
+    ).items()
+    limits = {"exact": True, "threshold": 0.8, "max_kept_per_bucket": 256}
+    with pytest.raises(TooManyCandidatesError, match=r"raise dedup\.memory_mb"):
+        decide_generation(arrivals, KeptRuns((run,)), None, limits, 0, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slices_of_urls_and_orders(tmp_path: Path, seed: int):
+    rng = np.random.default_rng(seed)
+    texts = [article(int(rng.integers(12)), edits=int(rng.integers(4))) for _ in range(60)]
+    arrivals = replace(arrive(texts), urls=rng.integers(-1, 9, 60))
+    order = rng.permutation(60)
+    limits = {"exact": bool(seed), "threshold": 0.8, "max_kept_per_bucket": 2}
+    found = []
+    for size in (1 << 30, 60_000, 20_000):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        found.append(decide_generation(arrivals, KeptRuns(()), order, limits, size, folder))
+    for other in found[1:]:
+        for name in ("rule", "survivor", "similarity"):
+            assert np.array_equal(
+                getattr(found[0], name), getattr(other, name), equal_nan=name == "similarity"
+            )
+        assert (found[0].compared, found[0].skipped, found[0].band_hits) == (
+            other.compared,
+            other.skipped,
+            other.band_hits,
+        )
+    assert {KEPT, NEAR, URL} <= set(found[0].rule.tolist())
 
 
 @pytest.mark.parametrize("first", range(3))

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from assets.dedup import runs
 from assets.dedup.checked_arrays import BLOCK_BYTES, CheckedArray, block_checksums
 from assets.dedup.runs import ARRAYS, KeptDocuments, KeptPart, KeptRuns, Run, write_run
 from assets.dedup.shingles import ShingleSets
@@ -117,6 +118,14 @@ def test_several_runs_are_one_sequence(root, kept, objects):
         source, at = (kept, number) if number < COUNT else (second, number - COUNT)
         assert sets[index].tolist() == source.sets[at].tolist()
         assert before.doc_ids(wanted)[index].tobytes() == source.doc_ids[at].tobytes()
+
+
+def test_sorting_piece_by_piece_gives_the_same_bytes(root, kept, objects, monkeypatch):
+    monkeypatch.setattr(runs, "SORTED_DOCUMENTS", 3000)
+    pieces = write_run(root, "dedup/pieces", kept, {"scheme": "affine32"})
+    assert {name: item.sha256 for name, item in pieces.items()} == {
+        name: item.sha256 for name, item in objects.items()
+    }
 
 
 def test_a_search_reads_what_it_touches(root, objects, kept):
