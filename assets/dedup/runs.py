@@ -148,8 +148,12 @@ def _sorted_arrays(kept: KeptDocuments, workspace: Path) -> tuple[np.ndarray, ..
         )
     shifts = [0] * len(pieces)
     return (
-        *merge_columns([piece[:2] for piece in pieces], shifts, workspace, "hashes", hash_prefixes),
-        *merge_columns([piece[2:] for piece in pieces], shifts, workspace, "keys", _same),
+        *merge_columns(
+            [(piece[0], piece[1]) for piece in pieces], shifts, workspace, "hashes", hash_prefixes
+        ),
+        *merge_columns(
+            [(piece[2], piece[3]) for piece in pieces], shifts, workspace, "keys", _same
+        ),
     )
 
 
