@@ -30,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     add_dedup_commands(commands, _add, _positive)
     _add_query(commands)
+    _add_what_if(commands)
     _add_tokens(commands)
     add_plan_commands(commands, _add)
     _add_upkeep(commands)
@@ -88,6 +89,19 @@ def _add_query(commands: _Commands[argparse.ArgumentParser]) -> None:
     command.add_argument("--memory-mb", type=_positive, default=1024, help="default: 1024")
     command.add_argument("--timeout-s", type=_positive, default=300, help="default: 300")
     command.add_argument("--max-rows", type=_positive, default=10_000, help="default: 10000")
+
+
+def _add_what_if(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "what-if", "Tell what other thresholds of cleaning would drop.")
+    command.set_defaults(module="dagster_project.command_line.what_if")
+    command.add_argument(
+        "thresholds", nargs="+", metavar="RULE=THRESHOLD", help="a rule as the ledger names it"
+    )
+    command.add_argument(
+        "--source", action="append", metavar="NAME", help="only this source; may be repeated"
+    )
+    command.add_argument("--ids", type=_positive, default=3, help="ids shown each (default: 3)")
+    command.add_argument("--json", action="store_true", help="one JSON object a line")
 
 
 def _add_tokens(commands: _Commands[argparse.ArgumentParser]) -> None:
