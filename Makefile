@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export DAGSTER_DISABLE_TELEMETRY := yes
 
-.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan
+.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan bench-clean
 
 ## run: install what is needed (no torch) and make the demo data set, end to end
 run: $(VENV)/.platform
@@ -70,6 +70,17 @@ bench-plan: $(VENV)/.test
 	$(BIN)/python -m benchmarks.plan $(BENCH_PLAN)
 
 .venv-bench-dedup/.installed: benchmarks/dedup_peers.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+## bench-clean: CPU of the signals and of the whole of cleaning beside Dolma and datatrove
+BENCH_CLEAN ?=
+bench-clean: $(VENV)/.test
+	-$(MAKE) --no-print-directory --keep-going .venv-clean-dolma/.installed .venv-clean-datatrove/.installed
+	$(BIN)/python -m benchmarks.clean $(BENCH_CLEAN)
+
+.venv-clean-%/.installed: benchmarks/clean_%.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
