@@ -83,6 +83,12 @@ SIGNALS = pa.struct(
         pa.field("curly_bracket_lines", pa.int32()),
         pa.field("num_sentences", pa.int32()),
         pa.field("perplexity_percentile", pa.float64()),
+        pa.field("url_soft_words", pa.int32()),
+        pa.field("outside_range_ratio", pa.float64()),
+        pa.field("generated_markers", pa.int32()),
+        pa.field("data_file_characters", pa.int64()),
+        pa.field("digit_ratio", pa.float64()),
+        pa.field("word_divergence", pa.float64()),
     ]
 )
 """Measured values of the cleaning rules; a field is null where its rule was not reached."""

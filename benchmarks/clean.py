@@ -14,7 +14,6 @@ peer runs where its virtual environment is (`make .venv-clean-dolma/.installed`)
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import resource
 import subprocess
@@ -28,7 +27,7 @@ import pyarrow as pa
 
 from assets.cleaning.c4_lines import keep_c4_lines
 from assets.cleaning.clean import materialize_clean
-from assets.cleaning.html import extract_main_text
+from assets.cleaning.extractors import load_extractor
 from assets.cleaning.language import model_path
 from assets.cleaning.rule_groups import fineweb, gopher_quality, gopher_repetition
 from assets.cleaning.rule_groups.group import Measured
@@ -36,6 +35,7 @@ from assets.cleaning.text import normalise
 from assets.cleaning.text_column import text_array
 from assets.root import Root
 from assets.settings.cleaning import CleaningRules, CleaningSettings
+from assets.settings.extraction import Extractor
 from assets.settings.rules import C4Rules, FineWebRules, GopherRepetitionRules
 from assets.settings.schema import EngineSettings, Settings
 from assets.settings.sources import SourceSettings
@@ -70,9 +70,9 @@ def tree_cpu(command: list[str]) -> tuple[float, str]:
     return seconds, done.stdout.strip().splitlines()[-1]
 
 
-def run_pages(corpus: str, work: str, extractor: str) -> None:
+def run_pages(corpus: str, work: str, extractor: Extractor) -> None:
     """Land, decode and clean the corpus with two processes; print how many texts stay."""
-    cleaning = dataclasses.replace(CleaningSettings(), extractor=extractor, rules=RULES)
+    cleaning = CleaningSettings(extractor=extractor, rules=RULES)
     source = SourceSettings(
         name="pages", paths=(f"{corpus}/*.warc.gz",), format="warc", languages=("en",)
     )
@@ -148,14 +148,14 @@ def extracted(paths: list[Path]) -> list[str]:
     """Return the main texts of a corpus by resiliparse, normalised as the pipeline does."""
     from fastwarc.warc import ArchiveIterator, WarcRecordType  # noqa: PLC0415 - only here
 
-    limits = CleaningSettings().page_limits
+    extract = load_extractor("resiliparse")
     texts = []
     for path in paths:
         with path.open("rb") as file:
-            for record in ArchiveIterator(file, record_types=WarcRecordType.response):
-                text = extract_main_text(record.reader.read().decode("utf-8", "replace"), limits)
-                if isinstance(text, str):
-                    texts.append(text)
+            texts += [
+                extract(record.reader.read().decode("utf-8", "replace"))
+                for record in ArchiveIterator(file, record_types=WarcRecordType.response)
+            ]
     found: list[str] = normalise(text_array(texts))[0].to_pylist()
     return found
 
@@ -175,7 +175,8 @@ def main() -> None:
     parser.add_argument("--pages", nargs=3, metavar=("CORPUS", "WORK", "EXTRACTOR"))
     arguments = parser.parse_args()
     if arguments.pages:
-        run_pages(*arguments.pages)
+        corpus, work, extractor = arguments.pages
+        run_pages(corpus, work, extractor)
         return
     paths = build_corpus(arguments.folder, repeat=arguments.repeat)
     with tempfile.TemporaryDirectory() as folder:

@@ -32,6 +32,8 @@ LOWER = 128
 DIGIT = 256
 TERMINAL = 512
 """`TERMINAL_MARKS`."""
+MAY_COMPOSE = 1024
+"""A text with such a character may not be in Unicode normal form C; any other is."""
 
 UNICODE_VERSION = unicodedata.unidata_version
 _NUM_CODE_POINTS = 0x110000
@@ -64,6 +66,18 @@ def _flags_of(character: str) -> int:
         | LOWER * (character.islower() or category == "Lt")
         | DIGIT * character.isdigit()
         | TERMINAL * (character in TERMINAL_MARKS)
+        | MAY_COMPOSE * _may_compose(character, category)
+    )
+
+
+def _may_compose(character: str, category: str) -> bool:
+    """Return whether NFC may change a character, alone or behind another one."""
+    return (
+        category[0] == "M"
+        or unicodedata.combining(character) != 0
+        or "\u1161" <= character <= "\u1175"  # Hangul vowels and finals join the letter before
+        or "\u11a8" <= character <= "\u11c2"
+        or unicodedata.normalize("NFC", character) != character
     )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from assets.cleaning.text_column import text_buffers
 from assets.kernel import kernel
 
 
@@ -60,3 +62,48 @@ def holds_phrase(data: Any, start: int, end: int, letters: Any, lengths: Any, st
                 if phrase_at(data, position, end, letters[number], lengths[number]):
                     return True
     return False
+
+
+def count_markers(
+    texts: pa.LargeStringArray, index: np.ndarray, markers: Sequence[str], lines: int
+) -> np.ndarray:
+    """Return how many of some markers stand in the first lines of some texts, int64.
+
+    Args:
+        texts: the texts.
+        index: numbers of the texts that are asked for, int64.
+        markers: ASCII phrases.
+        lines: how many lines of each text are looked at.
+    """
+    data, offsets = text_buffers(texts)
+    counts = np.zeros(len(index), np.int64)
+    _count_markers(data, offsets, index, *phrases(markers), lines, counts)
+    return counts
+
+
+@kernel
+def _count_markers(
+    data: Any,
+    offsets: Any,
+    index: Any,
+    letters: Any,
+    lengths: Any,
+    starts: Any,
+    lines: int,
+    counts: Any,
+) -> None:
+    for number in range(len(index)):
+        start, end = offsets[index[number]], offsets[index[number] + 1]
+        stop, seen = start, 0
+        while stop < end and seen < lines:
+            seen += data[stop] == 0x0A
+            stop += 1
+        for phrase in range(len(lengths)):
+            counts[number] += holds_phrase(
+                data,
+                start,
+                stop,
+                letters[phrase : phrase + 1],
+                lengths[phrase : phrase + 1],
+                starts,
+            )

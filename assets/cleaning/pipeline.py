@@ -32,13 +32,18 @@ from assets.cleaning.steps import (
     perplexity,
     personal_data,
     quality,
+    repairing,
+    urls,
 )
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings
 
 STEPS = (
+    urls.STEP,
     pages.STEP,
+    repairing.STEP,
     normalising.STEP,
+    repairing.BLANK_LINES_STEP,
     emptiness.STEP,
     languages.STEP,
     lines.STEP,

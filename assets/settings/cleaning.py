@@ -11,6 +11,7 @@ from assets.settings.extraction import Extractor, PageLimits
 from assets.settings.language import LanguageSettings
 from assets.settings.perplexity import PerplexitySettings, QualitySettings
 from assets.settings.pii import PiiSettings
+from assets.settings.repair import RepairSettings
 from assets.settings.rules import CleaningRules, CodeRules, GopherQualityRules
 
 __all__ = [
@@ -33,6 +34,7 @@ class CleaningSettings:
     """Least confidence of the language identification, in [0, 1]. Below it a document is dropped,
     or named `und` where its source takes any language."""
     language: LanguageSettings = field(default_factory=LanguageSettings)
+    repair: RepairSettings = field(default_factory=RepairSettings)
     rules: CleaningRules = field(default_factory=CleaningRules)
     pii: PiiSettings | None = None
     """Masking of personal data; null: none is looked for."""
@@ -49,7 +51,7 @@ class CleaningSettings:
 
     def located(self, base_dir: Path) -> CleaningSettings:
         """Return these settings with paths of models made absolute; relative ones start there."""
-        located = self
+        located = dataclasses.replace(self, rules=self.rules.located(base_dir))
         if self.language.model is not None:
             language = dataclasses.replace(self.language, model=str(base_dir / self.language.model))
             located = dataclasses.replace(located, language=language)

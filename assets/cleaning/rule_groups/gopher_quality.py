@@ -1,7 +1,8 @@
 """Gopher quality (arXiv 2112.11446, appendix A).
 
 Rules about words are not asked of languages that write without spaces between them: there this
-version's word splitter finds no words. The stop words are English and asked of English only.
+version's word splitter finds no words. Stop words are asked of English only, or of every language
+that has a list.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from assets.cleaning.signals import (
     WORDS,
     ratio,
 )
+from assets.cleaning.stop_words import count_stop_words, words_of
 from assets.settings.rules import GopherQualityRules
 
 ENGLISH = "en"
@@ -30,9 +32,12 @@ ENGLISH = "en"
 
 def gopher_signals(measured: Measured, settings: GopherQualityRules) -> dict[str, Signal]:
     """Return Gopher's values of texts, by the name of their field in `SIGNALS`."""
-    del settings
     counts, spaced, everywhere = measured.counts, measured.spaced, measured.everywhere
-    english = measured.languages == ENGLISH
+    stop_words, listed = counts[:, STOP], measured.languages == ENGLISH
+    if settings.stop_words == "by_language":
+        lists = words_of(settings.stop_word_files)
+        listed = np.isin(measured.languages, [*lists])
+        stop_words = count_stop_words(measured.split, measured.index, measured.languages, lists)
     words = counts[:, WORDS]
     all_words = words + counts[:, SYMBOL_WORDS]
     lines = counts[:, LINES]
@@ -44,7 +49,7 @@ def gopher_signals(measured: Measured, settings: GopherQualityRules) -> dict[str
         "bullet_line_ratio": Signal(ratio(counts[:, BULLET_LINES], lines), everywhere),
         "ellipsis_line_ratio": Signal(ratio(counts[:, ELLIPSIS_LINES], lines), everywhere),
         "alpha_word_ratio": Signal(ratio(counts[:, ALPHA_WORDS], all_words), spaced),
-        "num_stop_words": Signal(counts[:, STOP].astype(np.float64), english),
+        "num_stop_words": Signal(stop_words.astype(np.float64), listed),
     }
 
 

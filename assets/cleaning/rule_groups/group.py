@@ -19,12 +19,18 @@ LANGUAGES_WITHOUT_SPACES = ("zh", "wuu", "yue", "ja", "th", "lo", "km", "my", "b
 class Measured:
     """Some texts, split once, and which of them are still in."""
 
-    def __init__(self, texts: pa.LargeStringArray, languages: Sequence[str]) -> None:
+    def __init__(
+        self,
+        texts: pa.LargeStringArray,
+        languages: Sequence[str],
+        paths: Sequence[str] | None = None,
+    ) -> None:
         self.texts = texts
         self.split: SplitTexts = split_texts(texts)
         self.index = np.arange(len(texts), dtype=np.int64)
         """Numbers of the texts that are still in, ascending; signals are of these."""
         self._languages = np.array(languages, np.str_)
+        self._paths = [""] * len(texts) if paths is None else paths
 
     @cached_property
     def lines(self) -> SplitLines:
@@ -40,6 +46,11 @@ class Measured:
     def languages(self) -> np.ndarray:
         """The language label of each text still in, "" where there is none."""
         return self._languages[self.index]
+
+    @property
+    def paths(self) -> list[str]:
+        """The landed path of each text still in, "" where there is none."""
+        return [self._paths[number] for number in self.index.tolist()]
 
     @property
     def everywhere(self) -> np.ndarray:

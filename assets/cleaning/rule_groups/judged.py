@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from assets.cleaning.batch import PROSE_PROFILES
 from assets.cleaning.language import ANY_LANGUAGE
 from assets.cleaning.rule_groups.lines import LINE_GROUPS
 from assets.cleaning.rule_groups.order import GROUPS
@@ -33,7 +34,9 @@ class JudgedRule(NamedTuple):
 def judged_rules(source: SourceSettings, cleaning: CleaningSettings) -> tuple[JudgedRule, ...]:
     """Return the rules that the profile of a source knows, those that are off among them."""
     rules: list[JudgedRule] = []
-    if source.profile in ("web", "text") and ANY_LANGUAGE not in source.languages:
+    asks_language = source.profile in PROSE_PROFILES and ANY_LANGUAGE not in source.languages
+    # Thresholds by label are no single comparison.
+    if asks_language and not cleaning.language.thresholds:
         rules.append(
             JudgedRule(LANGUAGE_SCORE, LANGUAGE_SCORE, cleaning.language_threshold, is_least=True)
         )

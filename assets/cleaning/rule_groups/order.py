@@ -1,7 +1,9 @@
 """The groups of rules in their order: cheap ones first."""
 
 from assets.cleaning.rule_groups import (
+    characters,
     code,
+    distribution,
     fineweb,
     gopher_quality,
     gopher_repetition,
@@ -13,7 +15,9 @@ GROUPS = (
     gopher_quality.GROUP,
     code.GROUP,
     shares.GROUP,
+    characters.GROUP,
     fineweb.GROUP,
     paragraphs.GROUP,
+    distribution.GROUP,
     gopher_repetition.GROUP,
 )

@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.cleaning.batch import Batch, Step
 from assets.cleaning.rule_groups.group import Measured, RuleGroup
 from assets.cleaning.rule_groups.order import GROUPS
 from assets.cleaning.rules import Rule, Signal, first_failures
 from assets.cleaning.signals import WORDS
+from assets.cleaning.word_lists import list_sha256
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.rules import rules_identity
 from assets.settings.sources import SourceSettings
@@ -26,7 +29,8 @@ _FIRST_GROUPS = ("gopher_quality", "code")
 def apply_rules(batch: Batch) -> None:
     """Measure the texts, store the values and drop what fails a rule of the profile."""
     languages = [batch.languages[row] or "" for row in batch.rows.tolist()]
-    measured = Measured(batch.texts, languages)
+    paths = pc.take(batch.documents["landed_path"], pa.array(batch.rows)).to_pylist()
+    measured = Measured(batch.texts, languages, paths)
     batch.num_words[batch.rows] = measured.counts[:, WORDS]
     for group in enabled_groups(batch.source, batch.cleaning):
         settings = getattr(batch.cleaning.rules, group.name)
@@ -67,7 +71,18 @@ def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, A
     for group in GROUPS:
         if source.profile in group.profiles:
             name = "rules" if group.name in _FIRST_GROUPS else f"rules_{group.name}"
-            identity[name] = rules_identity(getattr(cleaning.rules, group.name))
+            identity[name] = _group_identity(getattr(cleaning.rules, group.name))
+    return identity
+
+
+def _group_identity(rules: Any) -> dict[str, Any] | None:
+    """Return the settings of a group; files are named by what is in them."""
+    identity = rules_identity(rules)
+    if identity is not None and "stop_word_files" in identity:
+        files = identity["stop_word_files"]
+        identity["stop_word_files"] = {label: list_sha256(path) for label, path in files.items()}
+    if identity is not None and "model" in identity:
+        identity["model"] = list_sha256(identity["model"])
     return identity
 
 
