@@ -23,6 +23,7 @@ _USERS: Mapping[str, tuple[str, ...]] = {
     "quote": ("csv", "tsv"),
     "charset": ("csv", "tsv"),
     "namespaces": ("wiki_xml",),
+    "gutenberg": ("text",),
     "markup": ("wiki_xml", "latex", "rst", "markdown", "man"),
     "text_markup": ("jsonl", "parquet", "csv", "tsv"),
 }
@@ -60,6 +61,8 @@ class ReadSettings:
     markup: Literal["plain", "keep"] = "plain"
     """Markup languages: whether files become plain text or stay as they are written."""
 
+    gutenberg: Literal["cut", "keep"] = "cut"
+    """Text: whether the licence around the books of Project Gutenberg is cut."""
     text_markup: Literal["html", "latex", "man", "markdown", "rst", "wikitext"] | None = None
     """Formats with rows: the markup language of their texts, which then become plain text."""
 

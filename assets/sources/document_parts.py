@@ -45,6 +45,7 @@ class Part:
         self.num_characters = 0
         self.num_bytes = 0
         self.lengths: Counter[int] = Counter()
+        self.cut: Counter[str] = Counter()
         self.decisions: Counter[str] = Counter()
         self.rules: dict[str, Counter[str]] = {"dropped": Counter(), "quarantined": Counter()}
         self._data = ParquetFile(self.data_path, DOCUMENTS)
@@ -67,7 +68,7 @@ class Part:
 
     def _add_document(self, identity: bytes, landed_path: str, record: Found) -> None:
         text = record.text.encode()
-        metadata = record.metadata
+        metadata = record.metadata | ({"cut": record.cut} if record.cut else {})
         row = (
             identity,
             record.user_id,
@@ -92,6 +93,7 @@ class Part:
         self.num_bytes += len(text)
         self.lengths[max(len(text), 1).bit_length() - 1] += 1
         self.num_characters += len(record.text)
+        self.cut.update(record.cut)
 
     def _add_lost(self, identity: bytes, landed_path: str, record: Lost) -> None:
         decision = RULES[record.rule].decision
@@ -137,6 +139,7 @@ class Part:
             "characters": self.num_characters,
             "bytes": self.num_bytes,
             "lengths": {str(1 << bits): count for bits, count in sorted(self.lengths.items())},
+            **({"cut": dict(sorted(self.cut.items()))} if self.cut else {}),
         }
 
 

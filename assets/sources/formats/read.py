@@ -11,6 +11,7 @@ from assets.settings.sources import READ_FORMATS, SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
 from assets.sources.formats.csv_rows import read_csv
 from assets.sources.formats.fields import Fields
+from assets.sources.formats.gutenberg import cut_books
 from assets.sources.formats.jsonl import read_jsonl
 from assets.sources.formats.markup import convert, read_markup_file
 from assets.sources.formats.parquet import read_parquet
@@ -87,7 +88,11 @@ _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
     "warc": lambda file: read_warc(file.stream),
     "wet": lambda file: read_warc(file.stream),
     "html": lambda file: read_html_file(file.stream),
-    "text": lambda file: read_text_file(file.stream),
+    "text": lambda file: (
+        cut_books(read_text_file(file.stream))
+        if file.source.read.gutenberg == "cut"
+        else read_text_file(file.stream)
+    ),
     "stackexchange": lambda file: read_posts(file.stream, file.landed_path, file.scratch),
     "wiki_xml": lambda file: read_wiki_xml(file.stream, file.source.read),
     "code": lambda file: read_code_file(file.stream, file.landed_path),

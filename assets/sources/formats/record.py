@@ -31,6 +31,8 @@ class Found:
     """With a time zone."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """JSON values only."""
+    cut: dict[str, int] = field(default_factory=dict)
+    """Characters cut off as boilerplate, by kind; also in the document's metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
