@@ -2,7 +2,7 @@
 
 The header ends with the line `*** START OF THE PROJECT GUTENBERG EBOOK ... ***`, in files of the
 nineties with `*END*THE SMALL PRINT! ...*END*`; the footer starts with `*** END OF ...`, or with
-a line `End of Project Gutenberg's ...` before it. What the header says of the book becomes metadata.
+a line `End of Project Gutenberg's ...` before it. What the header says of the book is metadata.
 How many characters were cut stands in the metadata and in the statistics of the stage.
 """
 
