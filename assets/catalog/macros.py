@@ -64,7 +64,11 @@ def macro_statements(state: RootState) -> Iterator[str]:
     for stage, entries in state.parts.items():
         files = _files(state, [entry.objects["data"].name for entry in entries])
         if files:
-            yield f"CREATE VIEW {VIEWS[stage]} AS SELECT * FROM read_parquet({files})"  # noqa: S608 (stage names and quoted paths)
+            # Parts of an earlier version lack the signals that came later: there they are NULL.
+            by_name = ", union_by_name := true" if stage == "clean" else ""
+            yield (
+                f"CREATE VIEW {VIEWS[stage]} AS SELECT * FROM read_parquet({files}{by_name})"  # noqa: S608 (stage names and quoted paths)
+            )
 
 
 def _ledger_query(state: RootState) -> str:

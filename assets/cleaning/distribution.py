@@ -8,31 +8,29 @@ buckets); the divergence of a text is the sum over its buckets of p * ln(p / q),
 It falls with the length of a text, because few words cannot look like many: compare texts of one
 length, or take the threshold from percentiles of the corpus.
 
-A frozen distribution is a Parquet file of the one column `count` (uint64, a row for each bucket);
-its schema's metadata name the format and the figures of the corpus.
+`olmo-data learn distribution` counts the words of kept texts and freezes the counts.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from assets.cleaning.frozen import thaw
 from assets.cleaning.signals import SplitTexts, split_texts
 from assets.errors import ConfigurationError
 from assets.kernel import kernel
-from assets.parquet_files import open_parquet, write_parquet
 
-FORMAT = "word-distribution/1"
-"""Changes when the same file would give other values."""
+DISTRIBUTION = "distribution"
+"""Name of the model, and of its folder."""
+WORDS_VERSION = "whitespace-words/1"
+"""Changes when the same texts would give other counts."""
 BUCKET_BITS = 16
 NUM_BUCKETS = 1 << BUCKET_BITS
-_FIGURES = b"figures"
 _SHIFT = np.uint64(64 - BUCKET_BITS)
 
 
@@ -68,52 +66,23 @@ def count_words(texts: pa.LargeStringArray) -> Distribution:
     return Distribution(counts=counts, num_documents=len(texts))
 
 
-def save_distribution(path: Path, distribution: Distribution, **origin: Any) -> None:
-    """Write a frozen distribution.
-
-    Args:
-        path: the file to make.
-        distribution: what it holds.
-        origin: where it comes from, JSON values; kept in the file.
-
-    Raises:
-        ValueError: it has no word.
-    """
-    if distribution.num_words == 0:
-        raise ValueError("a distribution needs at least one word")
-    figures = {
-        "format": FORMAT,
-        "documents": distribution.num_documents,
-        "words": distribution.num_words,
-        "word_splitter": "whitespace",
-        **origin,
-    }
-    schema = pa.schema([pa.field("count", pa.uint64(), nullable=False)]).with_metadata(
-        {_FIGURES: json.dumps(figures, sort_keys=True).encode()}
-    )
-    counts = pa.array(distribution.counts.astype(np.uint64))
-    write_parquet(path, schema, pa.table([counts], schema=schema))
-
-
 @cache
-def load_distribution(path: str) -> Distribution:
-    """Read a frozen distribution.
+def frozen_distribution(root_url: str, sha256: str) -> Distribution:
+    """Return a frozen distribution.
 
     Raises:
-        ConfigurationError: the file cannot be read or is none.
+        ConfigurationError: the root has none of that hash, or it is of another version.
+        IntegrityError: it is damaged.
     """
-    try:
-        with Path(path).open("rb") as file:
-            table = open_parquet(file).read()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise ConfigurationError(f"{path}: the distribution cannot be read: {error}") from None
-    figures = json.loads((table.schema.metadata or {}).get(_FIGURES, b"{}"))
-    if figures.get("format") != FORMAT or table.num_rows != NUM_BUCKETS:
+    frozen = thaw(root_url, DISTRIBUTION, sha256)
+    if frozen.record["words"] != WORDS_VERSION:
         raise ConfigurationError(
-            f"{path}: is no distribution of the format {FORMAT}; make one with olmo-data learn"
+            f"the distribution {sha256} was learned with words of version "
+            f"{frozen.record['words']}, this program has {WORDS_VERSION}: "
+            f"olmo-data learn {DISTRIBUTION}"
         )
-    counts = table["count"].to_numpy().astype(np.int64)
-    return Distribution(counts=counts, num_documents=figures["documents"])
+    counts = frozen.arrays["counts"]
+    return Distribution(counts=counts, num_documents=frozen.record["documents"])
 
 
 def divergences(split: SplitTexts, index: np.ndarray, distribution: Distribution) -> np.ndarray:

@@ -16,18 +16,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.clean import STAGE
+from assets.cleaning.distribution import (
+    DISTRIBUTION,
+    NOTHING,
+    WORDS_VERSION as DISTRIBUTION_WORDS,
+    count_words,
+    divergences,
+)
 from assets.cleaning.frozen import freeze
 from assets.cleaning.linear_model import LinearModel
 from assets.cleaning.model_words import WORDS_VERSION, ModelWords, model_words
 from assets.cleaning.models import PERCENTILES, PERPLEXITY, QUALITY, ngram_model
 from assets.cleaning.ngram_model import NgramModel
 from assets.cleaning.percentiles import ALL_LANGUAGES, learn_percentiles
+from assets.cleaning.signals import split_texts
 from assets.cleaning.text_column import text_array
 from assets.errors import StageError
 from assets.manifest import Manifest
 from assets.root import Root
 
 DEFAULT_MAX_BYTES = 256 << 20
+_PERCENTS = (50, 90, 95, 99)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +162,40 @@ def learn_quality(
     total = good.documents + bad.documents
     facts = {"right on what it learned from": round(float(right) / total, 4)}
     return _freeze(root, QUALITY, record, {"weights": model.weights}, good, facts)
+
+
+def learn_distribution(root: Root, sources: Sequence[str], *, max_bytes: int) -> Learned:
+    """Learn how often words occur; the facts say how far the texts themselves are from it.
+
+    The texts are read twice; memory is one row group of them and 8 bytes a document.
+
+    Raises:
+        StageError: a source has no cleaned texts with a word.
+    """
+    texts = _KeptTexts(root, sources, max_bytes)
+    corpus = NOTHING
+    for batch, _ in texts:
+        corpus += count_words(batch)
+    texts.check_some(root, sources)
+    if corpus.num_words == 0:
+        raise StageError(f"{root.url}: no text of {', '.join(sources)} has a word to learn from")
+    values = np.concatenate(
+        [
+            divergences(split_texts(batch), np.arange(len(batch), dtype=np.int64), corpus)
+            for batch, _ in _KeptTexts(root, sources, max_bytes)
+        ]
+    )
+    record = _record(DISTRIBUTION, sources, texts) | {
+        "words": DISTRIBUTION_WORDS,
+        "num_words": corpus.num_words,
+    }
+    facts = {"words": corpus.num_words} | {
+        f"divergence of {percent} % of the texts is at most": round(float(value), 3)
+        for percent, value in zip(
+            _PERCENTS, np.percentile(values, _PERCENTS, method="higher"), strict=True
+        )
+    }
+    return _freeze(root, DISTRIBUTION, record, {"counts": corpus.counts}, texts, facts)
 
 
 def _all_words(texts: _KeptTexts) -> ModelWords:

@@ -17,6 +17,7 @@ from assets.settings.checks import refuse_later, require
 MAX_PHRASE = 64
 """Characters of a phrase that is looked for in lines."""
 
+_SHA256 = re.compile("[0-9a-f]{64}")
 _RANGE = re.compile("([0-9A-Fa-f]{1,6})-([0-9A-Fa-f]{1,6})")
 _LATER = {"later": True}
 """Marks a setting that came after the first version: it enters fingerprints unless neutral."""
@@ -268,8 +269,7 @@ class DistributionRules:
     enabled: bool = False
     word_splitter: str = "whitespace"
     model: str | None = None
-    """File of a frozen distribution, as `olmo-data learn` makes it, relative to the configuration
-    file."""
+    """SHA-256 of a frozen distribution, as `olmo-data learn distribution` printed it."""
     max_divergence: float | None = None
     """Kullback-Leibler divergence in nats; nobody published a threshold. Null measures only."""
 
@@ -277,7 +277,12 @@ class DistributionRules:
         refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
         require(
             not self.enabled or self.model is not None,
-            "model: name the file of a frozen distribution",
+            "model: name the hash that `olmo-data learn distribution` printed",
+        )
+        require(
+            self.model is None or _SHA256.fullmatch(self.model) is not None,
+            f"model: {self.model!r} is no model's hash (64 hex digits); "
+            "`olmo-data learn distribution` prints it",
         )
 
 
@@ -324,10 +329,7 @@ class CleaningRules:
 
     def located(self, base_dir: Path) -> CleaningRules:
         """Return these rules with paths of lists made absolute; relative ones start there."""
-        urls, quality, distribution = self.urls, self.gopher_quality, self.distribution
-        if distribution.model is not None:
-            model = str(base_dir / distribution.model)
-            distribution = dataclasses.replace(distribution, model=model)
+        urls, quality = self.urls, self.gopher_quality
         lists: dict[str, Any] = {
             name: str(base_dir / path)
             for name in ("domains", "hard_words", "soft_words")
@@ -338,7 +340,6 @@ class CleaningRules:
             self,
             urls=dataclasses.replace(urls, **lists),
             gopher_quality=dataclasses.replace(quality, stop_word_files=files),
-            distribution=distribution,
         )
 
 

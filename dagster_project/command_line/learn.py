@@ -6,6 +6,7 @@ import argparse
 
 from assets.cleaning.learn import (
     Learned,
+    learn_distribution,
     learn_perplexity,
     learn_perplexity_percentiles,
     learn_quality,
@@ -17,6 +18,7 @@ from dagster_project.command_line.terminal import say
 _SETTING = {
     "perplexity": "perplexity: {{model: {0}}}",
     "percentiles": "perplexity: {{model: ..., percentiles: {0}, drop_above: 80}}",
+    "distribution": "rules: {{distribution: {{enabled: true, model: {0}, max_divergence: ...}}}}",
     "quality": "quality: {{model: {0}}}",
 }
 
@@ -43,6 +45,8 @@ def _learn(platform: OpenPlatform, arguments: argparse.Namespace) -> Learned:
         return learn_perplexity(
             root, sources, order=arguments.order, bits=arguments.bits, max_bytes=most
         )
+    if arguments.model == "distribution":
+        return learn_distribution(root, sources, max_bytes=most)
     if arguments.model == "quality":
         return learn_quality(root, sources, arguments.negative, bits=arguments.bits, max_bytes=most)
     settings = platform.settings.cleaning.perplexity

@@ -33,7 +33,8 @@ def add_learn_command(
         help="source of bad texts; may be repeated (--source names the good ones)",
     )  # fmt: skip
     _add_bits(quality, 18, "weights")
-    for model in (perplexity, percentiles, quality):
+    distribution = models.add_parser("distribution", help="how often words occur in a source")
+    for model in (perplexity, percentiles, quality, distribution):
         model.add_argument(
             "--source", action="append", required=True, metavar="NAME", help="may be repeated"
         )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from assets.cleaning.distribution import divergences, load_distribution
+from assets.cleaning.distribution import divergences, frozen_distribution
 from assets.cleaning.rule_groups.group import Measured, RuleGroup
 from assets.cleaning.rules import Rule, Signal
 from assets.cleaning.signals import SYMBOL_WORDS, WORDS
+from assets.errors import ConfigurationError
 from assets.settings.rules import DistributionRules
 
 
 def distribution_signals(measured: Measured, settings: DistributionRules) -> dict[str, Signal]:
     """Return the divergence of each text that has words."""
     assert settings.model is not None
-    values = divergences(measured.split, measured.index, load_distribution(settings.model))
+    if measured.root_url is None:
+        raise ConfigurationError(
+            "a distribution by hash lies in a root: give clean_table the root_url of it"
+        )
+    corpus = frozen_distribution(measured.root_url, settings.model)
+    values = divergences(measured.split, measured.index, corpus)
     has_words = measured.counts[:, WORDS] + measured.counts[:, SYMBOL_WORDS] > 0
     return {"word_divergence": Signal(values, has_words & measured.spaced)}
 

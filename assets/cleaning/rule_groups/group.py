@@ -24,8 +24,11 @@ class Measured:
         texts: pa.LargeStringArray,
         languages: Sequence[str],
         paths: Sequence[str] | None = None,
+        root_url: str | None = None,
     ) -> None:
         self.texts = texts
+        self.root_url = root_url
+        """Of the root that holds frozen models."""
         self.split: SplitTexts = split_texts(texts)
         self.index = np.arange(len(texts), dtype=np.int64)
         """Numbers of the texts that are still in, ascending; signals are of these."""

@@ -8,7 +8,10 @@ from assets.cleaning.batch import PROSE_PROFILES
 from assets.cleaning.language import ANY_LANGUAGE
 from assets.cleaning.rule_groups.lines import LINE_GROUPS
 from assets.cleaning.rule_groups.order import GROUPS
+from assets.cleaning.steps.classifier import QUALITY_RULE
 from assets.cleaning.steps.languages import LANGUAGE_SCORE
+from assets.cleaning.steps.perplexity import PERCENTILE_RULE, PERPLEXITY_RULE
+from assets.cleaning.steps.urls import URL_SOFT_WORDS
 from assets.document import CLEAN
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings
@@ -33,10 +36,14 @@ class JudgedRule(NamedTuple):
 
 def judged_rules(source: SourceSettings, cleaning: CleaningSettings) -> tuple[JudgedRule, ...]:
     """Return the rules that the profile of a source knows, those that are off among them."""
+    is_prose = source.profile in PROSE_PROFILES
     rules: list[JudgedRule] = []
-    asks_language = source.profile in PROSE_PROFILES and ANY_LANGUAGE not in source.languages
+    if source.profile != "none":
+        urls = cleaning.rules.urls
+        most = urls.max_soft_words if urls.enabled else None
+        rules.append(JudgedRule(URL_SOFT_WORDS, URL_SOFT_WORDS, most, is_least=False))
     # Thresholds by label are no single comparison.
-    if asks_language and not cleaning.language.thresholds:
+    if is_prose and ANY_LANGUAGE not in source.languages and not cleaning.language.thresholds:
         rules.append(
             JudgedRule(LANGUAGE_SCORE, LANGUAGE_SCORE, cleaning.language_threshold, is_least=True)
         )
@@ -50,4 +57,16 @@ def judged_rules(source: SourceSettings, cleaning: CleaningSettings) -> tuple[Ju
             )
             for rule in group.rules(settings)
         ]
-    return tuple(rules)
+    return (*rules, *_model_rules(cleaning)) if is_prose else tuple(rules)
+
+
+def _model_rules(cleaning: CleaningSettings) -> tuple[JudgedRule, ...]:
+    perplexity, quality = cleaning.perplexity, cleaning.quality
+    above = None if perplexity is None else perplexity.drop_above
+    most = None if perplexity is None else perplexity.max_perplexity
+    least = None if quality is None else quality.min_score
+    return (
+        JudgedRule(PERCENTILE_RULE, "perplexity_percentile", above, is_least=False),
+        JudgedRule(PERPLEXITY_RULE, "perplexity", most, is_least=False),
+        JudgedRule(QUALITY_RULE, "quality", least, is_least=True),
+    )

@@ -30,7 +30,7 @@ def apply_rules(batch: Batch) -> None:
     """Measure the texts, store the values and drop what fails a rule of the profile."""
     languages = [batch.languages[row] or "" for row in batch.rows.tolist()]
     paths = pc.take(batch.documents["landed_path"], pa.array(batch.rows)).to_pylist()
-    measured = Measured(batch.texts, languages, paths)
+    measured = Measured(batch.texts, languages, paths, batch.root_url)
     batch.num_words[batch.rows] = measured.counts[:, WORDS]
     for group in enabled_groups(batch.source, batch.cleaning):
         settings = getattr(batch.cleaning.rules, group.name)
@@ -81,8 +81,6 @@ def _group_identity(rules: Any) -> dict[str, Any] | None:
     if identity is not None and "stop_word_files" in identity:
         files = identity["stop_word_files"]
         identity["stop_word_files"] = {label: list_sha256(path) for label, path in files.items()}
-    if identity is not None and "model" in identity:
-        identity["model"] = list_sha256(identity["model"])
     return identity
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from assets.catalog.what_if import DROPS, RETURNS, UNMEASURED, what_if
 from assets.cleaning.clean import materialize_clean
+from assets.cleaning.rule_groups.judged import judged_rules
+from assets.document import CLEAN, SIGNALS
 from assets.errors import ConfigurationError
 from assets.manifest import Manifest
 from assets.root import Root
@@ -169,3 +171,16 @@ def test_tokens_are_counted_where_documents_have_them(grown):
     drops = [effect for effect in effects if effect.effect == DROPS]
     assert drops
     assert all(effect.tokens is not None and effect.tokens > 0 for effect in drops)
+
+
+def test_every_rule_has_a_column_that_is_stored():
+    source = SourceSettings(name="a", paths=("*",), profile="web", languages=("en",))
+    rules = judged_rules(source, CleaningSettings())
+    assert len({rule.name for rule in rules}) == len(rules)
+    signals = {field.name for field in SIGNALS}
+    for rule in rules:
+        assert rule.column in (signals if rule.is_signal else CLEAN.names), rule
+    names = {rule.name for rule in rules}
+    assert {"url_soft_words", "language_score", "c4_too_few_sentences", "perplexity"} < names
+    code = dataclasses.replace(source, profile="code")
+    assert "code_generated" in {rule.name for rule in judged_rules(code, CleaningSettings())}

@@ -7,25 +7,29 @@ import math
 from collections import Counter
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, strategies as st
 
 from assets.cleaning.distribution import (
+    DISTRIBUTION,
     NOTHING,
     NUM_BUCKETS,
+    WORDS_VERSION,
     count_words,
     divergences,
-    load_distribution,
-    save_distribution,
+    frozen_distribution,
 )
-from assets.cleaning.pipeline import pipeline_identity
+from assets.cleaning.frozen import freeze
+from assets.cleaning.pipeline import clean_table, pipeline_identity
 from assets.cleaning.signals import split_texts
 from assets.cleaning.text_column import text_array
 from assets.errors import ConfigurationError
+from assets.root import Root
 from assets.settings.cleaning import CleaningRules, CleaningSettings
 from assets.settings.rules import DistributionRules
 from assets.settings.sources import SourceSettings
-from tests.assets.cleaning.given_documents import clean
+from tests.assets.cleaning.given_documents import clean, documents_of
 from tests.assets.cleaning.hostile_texts import texts
 from tests.assets.cleaning.test_pipeline import ENGLISH
 from tests.assets.cleaning.test_rule_groups import OTHER, THIRD
@@ -60,39 +64,49 @@ def test_counts_of_batches_add_up():
     assert (parts.num_documents, parts.num_words) == (3, sum(len(t.split()) for t in CORPUS))
 
 
-def test_a_file_keeps_it(tmp_path):
-    path = tmp_path / "words.parquet"
+@pytest.fixture
+def root(tmp_path):
+    return Root(str(tmp_path / "root"))
+
+
+def frozen(root, words=WORDS_VERSION):
     corpus = count_words(text_array(CORPUS))
-    save_distribution(path, corpus, sources=["wiki"])
-    again = load_distribution(str(path))
-    assert (again.counts == corpus.counts).all()
+    record = {"words": words, "documents": corpus.num_documents}
+    return freeze(root, DISTRIBUTION, record, {"counts": corpus.counts})
+
+
+def test_what_is_frozen_comes_back(root):
+    again = frozen_distribution(root.url, frozen(root))
+    assert (again.counts == count_words(text_array(CORPUS)).counts).all()
     assert again.num_documents == 3
-    save_distribution(tmp_path / "second", corpus, sources=["wiki"])
-    assert (tmp_path / "second").read_bytes() == path.read_bytes()
-    with pytest.raises(ValueError, match="at least one word"):
-        save_distribution(tmp_path / "none", NOTHING)
+    with pytest.raises(ConfigurationError, match=r"no distribution model 0{64}: learn it there"):
+        frozen_distribution(root.url, "0" * 64)
+    with pytest.raises(ConfigurationError, match="learned with words of version other/9"):
+        frozen_distribution(root.url, frozen(root, "other/9"))
 
 
-def test_other_files_are_refused(tmp_path):
-    (tmp_path / "text").write_text("no parquet")
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        load_distribution(str(tmp_path / "text"))
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        load_distribution(str(tmp_path / "missing"))
-    with pytest.raises(ConfigurationError, match="name the file of a frozen distribution"):
+def test_settings_are_checked():
+    with pytest.raises(ConfigurationError, match="`olmo-data learn distribution` printed"):
         DistributionRules(enabled=True)
+    with pytest.raises(ConfigurationError, match="'words' is no model's hash"):
+        DistributionRules(model="words")
+    rules = CleaningRules(distribution=DistributionRules(enabled=True, model="0" * 64))
+    with pytest.raises(ConfigurationError, match="give clean_table the root_url"):
+        clean([ENGLISH], cleaning=CleaningSettings(rules=rules))
 
 
-def test_the_rule_drops_what_is_unlike_the_corpus(tmp_path):
-    path = tmp_path / "words.parquet"
-    save_distribution(path, count_words(text_array(CORPUS)))
+def test_the_rule_drops_what_is_unlike_the_corpus(root):
     odd = " ".join(f"the and word{n} of{n} x{n}y" for n in range(30))
-    rules = DistributionRules(enabled=True, model=str(path))
+    rules = DistributionRules(enabled=True, model=frozen(root))
+    source = SourceSettings(name="test", paths=("*",), profile="text")
 
     def cleaned(chosen):
         cleaning = CleaningSettings(rules=CleaningRules(distribution=chosen))
-        rows, ledger = clean([ENGLISH, odd], cleaning=cleaning)
-        return [row["signals"]["word_divergence"] for row in rows], [row["rule"] for row in ledger]
+        rows, ledger = clean_table(
+            documents_of([ENGLISH, odd]), source=source, cleaning=cleaning, root_url=root.url
+        )
+        values = pc.struct_field(rows["signals"], "word_divergence")
+        return values.to_pylist(), ledger["rule"].to_pylist()
 
     (like, unlike), reasons = cleaned(rules)
     assert like < unlike
@@ -101,15 +115,11 @@ def test_the_rule_drops_what_is_unlike_the_corpus(tmp_path):
     assert found == ([like, unlike], [None, "unlike_the_corpus"])
 
 
-def test_the_model_enters_the_fingerprint_by_its_content(tmp_path):
-    save_distribution(tmp_path / "a", count_words(text_array(CORPUS)))
-    save_distribution(tmp_path / "b", count_words(text_array(CORPUS)))
+def test_the_model_enters_the_fingerprint(root):
     source = SourceSettings(name="a", paths=("*",), profile="text")
-
-    def identity(name):
-        rules = DistributionRules(enabled=True, model=str(tmp_path / name))
-        rules_ = CleaningRules(distribution=rules)
-        return pipeline_identity(source, CleaningSettings(rules=rules_))["rules_distribution"]
-
-    assert identity("a") == identity("b")
-    assert len(identity("a")["model"]) == 64
+    rules = CleaningRules(distribution=DistributionRules(enabled=True, model=frozen(root)))
+    identity = pipeline_identity(source, CleaningSettings(rules=rules))["rules_distribution"]
+    assert identity["model"] == frozen(root)
+    assert "rules_distribution" not in pipeline_identity(source, CleaningSettings()) or (
+        pipeline_identity(source, CleaningSettings())["rules_distribution"] is None
+    )

@@ -10,7 +10,12 @@ import pytest
 
 from assets.cleaning.clean import materialize_clean
 from assets.cleaning.frozen import freeze, thaw
-from assets.cleaning.learn import learn_perplexity, learn_perplexity_percentiles, learn_quality
+from assets.cleaning.learn import (
+    learn_distribution,
+    learn_perplexity,
+    learn_perplexity_percentiles,
+    learn_quality,
+)
 from assets.cleaning.linear_model import LinearModel
 from assets.cleaning.model_words import model_words
 from assets.cleaning.pipeline import clean_table
@@ -20,7 +25,7 @@ from assets.errors import ConfigurationError, IntegrityError, StageError
 from assets.root import Root
 from assets.settings.cleaning import CleaningRules, CleaningSettings
 from assets.settings.perplexity import PerplexitySettings, QualitySettings
-from assets.settings.rules import GopherQualityRules
+from assets.settings.rules import DistributionRules, GopherQualityRules
 from assets.settings.schema import EngineSettings, Settings
 from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings
@@ -235,3 +240,18 @@ def test_the_command(platform, tmp_path, capsys):
     code, shown = run("perplexity", "--source", "nothing")
     assert code != 0
     assert "no source is named 'nothing'" in shown.err
+
+
+def test_a_distribution_is_learned_and_drops_what_is_unlike(platform):
+    root = platform[0]
+    learned = learn_distribution(root, ["wiki"], max_bytes=1 << 20)
+    assert learned == learn_distribution(root, ["wiki"], max_bytes=1 << 20)
+    assert learned.facts["words"] == sum(len(text.split()) for text in GOOD)
+    most = learned.facts["divergence of 99 % of the texts is at most"]
+    rules = CleaningRules(
+        gopher_quality=GopherQualityRules(enabled=False),
+        distribution=DistributionRules(enabled=True, model=learned.sha256, max_divergence=most),
+    )
+    _, ledger = cleaned(root, [*GOOD[:20], BAD[0]], rules=rules)
+    assert count_decisions(ledger)["dropped"] == {"unlike_the_corpus": 1}
+    assert ledger["rule"].to_pylist()[-1] == "unlike_the_corpus"
