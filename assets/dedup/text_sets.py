@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ class TextItem:
 
 
 _PARQUET_ROWS = 1024
+MAX_RECORD_BYTES = 256 << 20
+"""A longer line of JSON, compressed or not, is refused: it would have to be held whole."""
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +116,7 @@ def _records(path: Path, wanted: TextSetSettings) -> Iterator[dict[str, Any]]:
             yield from _json_lines(path)
         else:
             raise ConfigurationError(f"{path} is neither .jsonl, .jsonl.gz nor .parquet")
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
@@ -122,7 +125,12 @@ def _records(path: Path, wanted: TextSetSettings) -> Iterator[dict[str, Any]]:
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as stored:
         file = gzip.GzipFile(fileobj=stored) if path.suffix == ".gz" else stored
-        for line in file:
+        while line := file.readline(MAX_RECORD_BYTES + 1):
+            if len(line) > MAX_RECORD_BYTES:
+                raise ConfigurationError(
+                    f"{path}: a record has more than {MAX_RECORD_BYTES >> 20:,d} MiB; "
+                    "cut it into shorter ones"
+                )
             if line.strip():
                 record = json.loads(line)
                 yield record if isinstance(record, dict) else {}

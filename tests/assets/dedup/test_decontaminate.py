@@ -15,6 +15,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
+from assets.dedup import text_sets
 from assets.dedup.common_ngrams import find_common_ngrams
 from assets.dedup.contamination_report import contamination_table
 from assets.dedup.decontaminate import build_index
@@ -169,13 +170,22 @@ def test_items_may_not_change_under_a_published_data_set(corpus):
             ConfigurationError,
             "cannot",
         ),
+        ("x.jsonl", b"[" * 200_000, ConfigurationError, "cannot be read"),
+        ("x.jsonl", b'{"text": "' + b"a" * 5000 + b'"}', ConfigurationError, "more than"),
+        (
+            "x.jsonl.gz",
+            gzip.compress(b" " * 100_000, mtime=0),
+            ConfigurationError,
+            "more than",
+        ),
         ("x.parquet", b"PAR1", ConfigurationError, "cannot be read"),
         ("x.txt", b"text", ConfigurationError, "neither"),
         ("x.jsonl", b'{"text": "two words"}', ConfigurationError, "none of 1 items has 5 words"),
         (None, b"", ConfigurationError, "no file matches"),
     ],
 )
-def test_sets_that_cannot_be_used_are_refused(tmp_path, name, data, error, message):
+def test_sets_that_cannot_be_used_are_refused(tmp_path, monkeypatch, name, data, error, message):
+    monkeypatch.setattr(text_sets, "MAX_RECORD_BYTES", 4096 if "more" in message else 1 << 20)
     corpus = SmallCorpus(str(tmp_path))
     (tmp_path / "sets").mkdir()
     if name is not None:
