@@ -155,7 +155,9 @@ def stage_run(context: dg.AssetExecutionContext) -> Iterator[StageRun]:
         raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
-def check_result(check: CheckVerdict) -> dg.AssetCheckResult:
+def check_result(
+    check: CheckVerdict, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+) -> dg.AssetCheckResult:
     """Return a check's verdict with its numbers; nested ones become one table."""
     nested = {key: value for key, value in check.facts.items() if isinstance(value, Mapping)}
     shown = {key: value for key, value in check.facts.items() if key not in nested}
@@ -164,6 +166,7 @@ def check_result(check: CheckVerdict) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=check.name,
         passed=check.passed,
+        severity=severity,
         metadata=to_metadata(shown),
         description=check.message or None,
     )

@@ -2,15 +2,20 @@
 
 import dagster as dg
 
-from assets.asset_results import OWNERS, stage_run
+from assets.asset_results import OWNERS, check_result, stage_run
 from assets.catalog.build import build_catalog
+from assets.catalog.quality import CHECKS, quality_checks
 from assets.catalog.schema import SCHEMA_VERSION
 from assets.data_platform import DataPlatform
 from assets.ordering.asset import training_dataset
+from assets.report import Shown
 
 
 @dg.asset(
     deps=[training_dataset],
+    check_specs=[
+        dg.AssetCheckSpec(name, asset="catalog", description=text) for name, text in CHECKS.items()
+    ],
     group_name="catalog",
     kinds={"python", "duckdb"},
     owners=OWNERS,
@@ -24,4 +29,7 @@ def catalog(
     with stage_run(context) as run:
         opened = platform.open()
         report = build_catalog(opened.root, opened.settings)
-        return run.plain_result({"path": str(report.path), **report.rows}, digest=report.built_from)
+        shown: dict[str, Shown] = {"path": str(report.path), **report.rows}
+        warn = dg.AssetCheckSeverity.WARN
+        checks = [check_result(check, warn) for check in quality_checks(report.quality)]
+        return run.plain_result(shown, digest=report.built_from, checks=checks)

@@ -17,8 +17,10 @@ import duckdb
 import pyarrow as pa
 
 from assets.canonical import canonical_json
+from assets.catalog.losses import language_rows, loss_rows, stage_total_rows
 from assets.catalog.macros import macro_statements
 from assets.catalog.place import catalog_path
+from assets.catalog.quality import quality_rows
 from assets.catalog.rows import (
     STAGES,
     RootState,
@@ -49,6 +51,9 @@ _ROWS: dict[str, Callable[[RootState], Iterator[Row]]] = {
     "parts": part_rows,
     "file_spans": span_rows,
     "stage_statistics": statistic_rows,
+    "losses": loss_rows,
+    "stage_totals": stage_total_rows,
+    "language_statistics": language_rows,
     "source_token_statistics": token_rows,
     "shards": shard_rows,
     "plans": plan_rows,
@@ -68,6 +73,8 @@ class CatalogReport:
     """Digest of the root's state: the catalog's data version."""
     rows: dict[str, int]
     """By table."""
+    quality: tuple[Row, ...]
+    """The rows of `quality_checks`."""
 
 
 def build_catalog(root: Root, settings: Settings) -> CatalogReport:
@@ -90,7 +97,9 @@ def build_catalog(root: Root, settings: Settings) -> CatalogReport:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    return CatalogReport(path=target, built_from=built_from, rows=rows)
+    counts = {table: len(found) for table, found in rows.items()}
+    quality = tuple(rows["quality_checks"])
+    return CatalogReport(path=target, built_from=built_from, rows=counts, quality=quality)
 
 
 def ensure_catalog(root: Root, settings: Settings) -> Path:
@@ -120,21 +129,29 @@ def state_digest(root: Root, settings: Settings) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
-def _write(path: Path, state: RootState, built_from: str) -> dict[str, int]:
-    counts = {}
+def _write(path: Path, state: RootState, built_from: str) -> dict[str, list[Row]]:
+    """Write the tables and macros; return the rows by table."""
+    rows = table_rows(state)
+    rows["catalog_info"] = _info(state, built_from)
     with contextlib.closing(duckdb.connect(str(path))) as connection:
         for table, (meaning, schema) in TABLES.items():
-            found = list(_ROWS[table](state)) if table in _ROWS else _info(state, built_from)
-            connection.register("incoming", pa.Table.from_pylist(found, schema=schema))
+            connection.register("incoming", pa.Table.from_pylist(rows[table], schema=schema))
             connection.execute(f"CREATE TABLE {table} AS SELECT * FROM incoming")  # noqa: S608
             connection.unregister("incoming")
             quoted = meaning.replace("'", "''")
             connection.execute(f"COMMENT ON TABLE {table} IS '{quoted}'")
-            counts[table] = len(found)
         for statement in macro_statements(state):
             connection.execute(statement)
         connection.execute("CHECKPOINT")
-    return counts
+    return rows
+
+
+def table_rows(state: RootState) -> dict[str, list[Row]]:
+    """Return the rows of every table that is made from the root's state alone."""
+    rows = {table: list(make(state)) for table, make in _ROWS.items()}
+    named = ("source_token_statistics", "language_statistics", "plans", "losses")
+    rows["quality_checks"] = list(quality_rows(*(rows[table] for table in named)))
+    return rows
 
 
 def _info(state: RootState, built_from: str) -> list[Row]:

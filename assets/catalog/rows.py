@@ -68,7 +68,7 @@ def source_rows(state: RootState) -> Iterator[Row]:
     """Yield the rows of `sources`."""
     configured = {source.name: source for source in state.settings.sources}
     landed = {name for name, _ in [*state.log.landed, *state.log.removed]}
-    totals = {stage: _totals(state.parts[stage]) for stage in STAGES}
+    totals = {stage: totals_by_source(state.parts[stage]) for stage in STAGES}
     for name in sorted(configured.keys() | landed):
         source = configured.get(name)
         files = [version for (owner, _), version in state.log.landed.items() if owner == name]
@@ -171,6 +171,8 @@ def plan_rows(state: RootState) -> Iterator[Row]:
     for number, plan_id in enumerate(published.file.plans if published else (), start=1):
         plan = open_plan(state.root, plan_id)
         record = plan.record
+        tokens = sum(row["tokens"] for row in plan_source_rows_of(plan))
+        positions = plan.num_instances * plan.sequence_length
         yield {
             "number": number,
             "plan_id": plan_id,
@@ -179,7 +181,8 @@ def plan_rows(state: RootState) -> Iterator[Row]:
             "snapshot_seq": record["snapshot"]["seq"],
             "sequence_length": plan.sequence_length,
             "instances": plan.num_instances,
-            "tokens": sum(row["tokens"] for row in plan_source_rows_of(plan)),
+            "tokens": tokens,
+            "utilization": tokens / positions if positions else None,
             "seed": plan.seed,
             "packing": record["packing"],
             "plan_order": record["order"],
@@ -250,7 +253,8 @@ def takedown_rows(state: RootState) -> Iterator[Row]:
                 }
 
 
-def _totals(entries: Iterable[PartEntry]) -> dict[str, dict[str, Any]]:
+def totals_by_source(entries: Iterable[PartEntry]) -> dict[str, dict[str, Any]]:
+    """Return the summed statistics of some entries for each source."""
     totals: dict[str, dict[str, Any]] = {}
     for entry in entries:
         totals[entry.source] = add_statistics(totals.get(entry.source, {}), entry.statistics)

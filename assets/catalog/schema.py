@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a table or macro changes; a catalog of another version is built again."""
 
 _TOKEN_COUNT = pa.struct([("id", pa.int64()), ("text", pa.string()), ("count", pa.int64())])
@@ -110,6 +110,58 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
             ]
         ),
     ),
+    "losses": (
+        "What every stage and rule took of every source: the table of a corpus's publication.",
+        pa.schema(
+            [
+                ("stage", pa.string()),
+                ("source", pa.string()),
+                ("rule", pa.string()),
+                ("decision", pa.string()),
+                ("stage_documents", pa.int64()),
+                ("documents", pa.int64()),
+                ("documents_left", pa.int64()),
+                ("share_of_stage", pa.float64()),
+                ("share_of_landed", pa.float64()),
+                ("bytes", pa.int64()),
+                ("words", pa.int64()),
+                ("documents_without_words", pa.int64()),
+            ]
+        ),
+    ),
+    "stage_totals": (
+        "What stayed after every stage, by source; null where the stage does not measure it.",
+        pa.schema(
+            [
+                ("stage", pa.string()),
+                ("source", pa.string()),
+                ("documents_in", pa.int64()),
+                ("documents", pa.int64()),
+                ("characters", pa.int64()),
+                ("bytes", pa.int64()),
+                ("words", pa.int64()),
+                ("tokens", pa.int64()),
+            ]
+        ),
+    ),
+    "language_statistics": (
+        "What stayed by language, after cleaning and as tokens; null: no language was asked.",
+        pa.schema(
+            [
+                ("stage", pa.string()),
+                ("source", pa.string()),
+                ("language", pa.string()),
+                ("documents", pa.int64()),
+                ("characters", pa.int64()),
+                ("bytes", pa.int64()),
+                ("words", pa.int64()),
+                ("tokens", pa.int64()),
+                ("characters_per_token", pa.float64()),
+                ("bytes_per_token", pa.float64()),
+                ("tokens_per_word", pa.float64()),
+            ]
+        ),
+    ),
     "source_token_statistics": (
         "Token figures of every source, over all kept documents.",
         pa.schema(
@@ -171,6 +223,7 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
                 ("sequence_length", pa.int64()),
                 ("instances", pa.int64()),
                 ("tokens", pa.int64()),
+                ("utilization", pa.float64()),
                 ("seed", pa.int64()),
                 ("packing", pa.string()),
                 ("plan_order", pa.string()),
@@ -211,6 +264,19 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
                 ("start_token", pa.int64()),
                 ("end_token", pa.int64()),
                 ("published", pa.bool_()),
+            ]
+        ),
+    ),
+    "quality_checks": (
+        "Figures that should make somebody look where `warns`; they stop nothing.",
+        pa.schema(
+            [
+                ("check", pa.string()),
+                ("what", pa.string()),
+                ("value", pa.float64()),
+                ("least", pa.float64()),
+                ("most", pa.float64()),
+                ("warns", pa.bool_()),
             ]
         ),
     ),

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.canonical import fingerprint
+from assets.cleaning.amounts import kept_by_language, lost_by_rule
 from assets.cleaning.language import ANY_LANGUAGE
 from assets.cleaning.pipeline import clean_table, pipeline_identity
 from assets.cleaning.steps.pages import stored_page_verdicts
@@ -247,7 +248,7 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
     of `SCORES_REPORTED`: what a threshold there drops, or names `und`.
     `characters`, `bytes`, `words`, `languages` (documents per label) and `lengths` (documents per
     power of two of bytes) are those of the documents that stay; a document whose profile asks for
-    no language is counted under no label.
+    no language is counted under no label. `lost` is what each rule took, `pii` what was masked.
     """
     stays = pc.is_valid(clean["text"])
     kept = clean.select(["text", "language", "num_words"]).filter(stays)
@@ -260,6 +261,9 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
         "bytes": pc.sum(sizes).as_py() or 0,
         "words": pc.sum(kept["num_words"]).as_py() or 0,
         "languages": dict(sorted(languages.items())),
+        "by_language": kept_by_language(kept),
+        **lost_by_rule(clean, ledger),
+        "pii": _masked_by_kind(clean),
         "language_below": _scores_below(clean["language_score"]),
         "lengths": length_histogram(sizes.to_numpy(zero_copy_only=False)),
     }
@@ -267,6 +271,13 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
 
 def _scores_below(scores: pa.ChunkedArray) -> dict[str, int]:
     return {str(score): pc.sum(pc.less(scores, score)).as_py() or 0 for score in SCORES_REPORTED}
+
+
+def _masked_by_kind(clean: pa.Table) -> dict[str, int]:
+    """Return how many values of personal data are marked in some clean rows, by kind."""
+    spans = clean["spans"].filter(pc.is_valid(clean["pii_replaced"]))
+    kinds = [kind for row in spans.to_pylist() for kind in (span["kind"] for span in row or ())]
+    return dict(sorted(Counter(kinds).items()))
 
 
 def _no_statistics() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from assets.tokenizing.encode import EncodedTexts, EncodingRules, encode_texts
 from assets.tokenizing.engine import Engine, Sample
 from assets.tokenizing.kept_parts import KeptPart
 from assets.tokenizing.label_masks import SpanMasker
+from assets.tokenizing.language_totals import LanguageTotals
 from assets.tokenizing.membership import GroupFinder, Grouping, Groups
 from assets.tokenizing.token_bytes import token_bytes
 from assets.tokenizing.token_parts import fixed_binary_rows, group_name, tokens_schema
@@ -27,7 +28,7 @@ from assets.tokenizing.vocabulary import TOKEN_COUNTS, counts_table, pack_vocabu
 
 STAGE = "tokens"
 
-_COLUMNS = ["doc_id", "row", "landed_path", "position", "text", "num_words"]
+_COLUMNS = ["doc_id", "row", "landed_path", "position", "text", "num_words", "language"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +75,7 @@ class PartWriter:
         self._counts = np.zeros(tokenizer.vocab_size, np.int64)
         self._rows_of_file: dict[bytes, int] = {}
         self._lengths = np.zeros(64, np.int64)
+        self._languages = LanguageTotals()
         self._totals = dict.fromkeys(
             ("documents", "tokens", "characters", "bytes", "words", "special_strings", "pieces"), 0
         )
@@ -215,6 +217,7 @@ class PartWriter:
     ) -> None:
         kept = rows if documents is rows else rows.filter(pa.array(encoded.pieces > 0))
         text = kept.column("text")
+        self._languages.add(kept, documents, encoded.num_tokens)
         self._totals["documents"] += len(documents)
         self._totals["pieces"] += len(documents) - len(kept)
         self._totals["tokens"] += len(encoded.ids)
@@ -250,6 +253,7 @@ class PartWriter:
             # Documents by length: the key is the smallest number of tokens, the next power of two
             # ends it.
             "lengths": {str(1 << bits): int(self._lengths[bits]) for bits in used.tolist()},
+            "by_language": self._languages.as_dict(),
             **({"masked": dict(sorted(self._masked.items()))} if self._masker else {}),
             **({"groups": dict(sorted(self._groups.items()))} if self._finder else {}),
         }

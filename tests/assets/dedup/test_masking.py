@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 
 import pytest
+from typing_extensions import override
 
 from assets.cleaning.pii import find_pii
 from assets.cleaning.text_column import text_array
@@ -28,6 +29,7 @@ def noted(text: str) -> dict[str, object]:
 class MaskedCorpus(SmallCorpus):
     pii = PII
 
+    @override
     def run(self):
         cleaning = CleaningSettings(pii=self.pii)
         settings = dataclasses.replace(self.settings, cleaning=cleaning)

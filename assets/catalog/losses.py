@@ -1,0 +1,83 @@
+"""What every stage and rule took, and what stayed: the rows of three tables of figures.
+
+`losses` is the table that publications of corpora print: step by step, how many documents there
+were, how many a rule took, and their share. Bytes are of the text that came in; words are known
+where they had been counted before the rule took the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from assets.catalog.rows import STAGES, RootState, Row, totals_by_source
+
+NO_LANGUAGE = ""
+_KEPT = ("documents", "characters", "bytes", "words", "tokens")
+
+
+def loss_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `losses`: per stage and source, what each rule took, largest first."""
+    totals = {stage: totals_by_source(state.parts[stage]) for stage in STAGES}
+    for stage in STAGES:
+        for source, counts in sorted(totals[stage].items()):
+            landed = totals["documents"].get(source, {}).get("in", 0)
+            yield from _losses(stage, source, counts, landed)
+
+
+def _losses(stage: str, source: str, counts: dict[str, Any], landed: int) -> Iterator[Row]:
+    entered = counts["in"]
+    left = entered
+    lost = counts.get("lost", {})
+    taken = [
+        (decision, rule, number)
+        for decision in ("dropped", "quarantined")
+        for rule, number in counts[decision].items()
+    ]
+    for decision, rule, number in sorted(taken, key=lambda item: (-item[2], item[1])):
+        left -= number
+        amounts = lost.get(rule)
+        yield {
+            "stage": stage,
+            "source": source,
+            "rule": rule,
+            "decision": decision,
+            "stage_documents": entered,
+            "documents": number,
+            "documents_left": left,
+            "share_of_stage": number / entered if entered else 0.0,
+            "share_of_landed": number / landed if landed else None,
+            "bytes": amounts["bytes"] if amounts else None,
+            "words": amounts["words"] if amounts else None,
+            "documents_without_words": amounts["uncounted"] if amounts else None,
+        }
+
+
+def stage_total_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `stage_totals`: what stayed after each stage; null is not measured there.
+
+    `unique` decides by signatures and reads no whole text: its figures are those of its documents.
+    """
+    for stage in STAGES:
+        for source, counts in sorted(totals_by_source(state.parts[stage]).items()):
+            stayed = {name: counts.get(name) for name in _KEPT}
+            if stayed["documents"] is None:
+                stayed["documents"] = counts["kept"] + counts["modified"]
+            yield {"stage": stage, "source": source, "documents_in": counts["in"], **stayed}
+
+
+def language_rows(state: RootState) -> Iterator[Row]:
+    """Yield the rows of `language_statistics`: per stage, source and language, what stayed."""
+    for stage in ("clean", "tokens"):
+        for source, counts in sorted(totals_by_source(state.parts[stage]).items()):
+            for language, amounts in sorted(counts.get("by_language", {}).items()):
+                tokens, words = amounts.get("tokens"), amounts["words"]
+                yield {
+                    "stage": stage,
+                    "source": source,
+                    "language": language or None,
+                    **{name: amounts.get(name) for name in _KEPT},
+                    "characters_per_token": amounts["characters"] / tokens if tokens else None,
+                    "bytes_per_token": amounts["bytes"] / tokens if tokens else None,
+                    "tokens_per_word": tokens / words if tokens and words else None,
+                }
