@@ -1,5 +1,7 @@
 """The asset `catalog`: everything that is known about the data set, as DuckDB tables."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from assets.asset_results import OWNERS, check_result, stage_run
@@ -24,7 +26,7 @@ from assets.report import Shown
 )
 def catalog(
     context: dg.AssetExecutionContext, platform: dg.ResourceParam[DataPlatform]
-) -> dg.MaterializeResult[None]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """A cache, built from the root alone and swapped in whole; deleting it loses nothing."""
     with stage_run(context) as run:
         opened = platform.open()
@@ -32,4 +34,4 @@ def catalog(
         shown: dict[str, Shown] = {"path": str(report.path), **report.rows}
         warn = dg.AssetCheckSeverity.WARN
         checks = [check_result(check, warn) for check in quality_checks(report.quality)]
-        return run.plain_result(shown, digest=report.built_from, checks=checks)
+        yield run.plain_result(shown, digest=report.built_from, checks=checks)

@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 import yaml
 
+from assets.catalog.quality import CHECKS as QUALITY_CHECKS
 from assets.ordering.checks import CHECKS
 from dagster_project.definitions import defs
 from dagster_project.environment import CHECKOUT
@@ -52,10 +53,11 @@ def test_every_asset_says_who_owns_it_what_it_is_and_which_code_made_it(definiti
         assert spec.description, spec.key
 
 
-def test_the_final_asset_reports_the_checks_of_a_publication(definitions):
+def test_assets_report_the_checks_of_a_publication_and_of_its_figures(definitions):
     keys = definitions.resolve_asset_graph().asset_check_keys
     assert {(key.asset_key.to_user_string(), key.name) for key in keys} == {
-        ("training_dataset", name) for name in CHECKS
+        *(("training_dataset", name) for name in CHECKS),
+        *(("catalog", name) for name in QUALITY_CHECKS),
     }
 
 

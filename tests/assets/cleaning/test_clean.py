@@ -84,6 +84,24 @@ def test_a_part_has_the_rows_of_its_documents(root, tmp_path):
         "languages": {"de": 1, "en": 1},
         "language_below": part_statistics(clean, ledger)["language_below"],
         "lengths": part_statistics(clean, ledger)["lengths"],
+        "by_language": {
+            language: {
+                "documents": 1,
+                "characters": len(text),
+                "bytes": len(text.encode()),
+                "words": len(text.split()),
+            }
+            for language, text in (("de", GERMAN + "\n"), ("en", ENGLISH))
+        },
+        "lost": {
+            "gopher_short_doc": {
+                "documents": 1,
+                "bytes": source["num_bytes"][2].as_py(),
+                "words": clean["num_words"][2].as_py(),
+                "uncounted": 0,
+            }
+        },
+        "pii": {},
     }
 
 

@@ -44,7 +44,7 @@ def test_what_enters_the_fingerprint_names_library_and_model():
 
 
 def test_only_modules_of_the_list_are_imported(monkeypatch):
-    imported = []
+    imported: list[str] = []
     monkeypatch.setattr("importlib.import_module", imported.append)
     monkeypatch.setattr(pii_names, "_PACKAGES", {"en_core_web_sm": (("gone", "gone-package"),)})
     pii_names._load.cache_clear()
