@@ -15,6 +15,7 @@ CHECKS = {
     "shards": "shards are what the index says: new ones read whole, older ones by size and header",
     "order": "the global order holds every instance exactly once",
     "provenance": "provenance.csv covers every shard and repeat of the plan, and every instance",
+    "held_out": "no document of another split is in a shard that the plan trains on",
     "takedowns": "every withdrawn document that stands in a shard is masked, and whole",
 }
 """What has to hold before a data set is published, by name, in the order in which it is checked."""

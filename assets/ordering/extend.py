@@ -24,15 +24,12 @@ from assets.errors import ConfigurationError, IntegrityError
 from assets.ordering.coverage import add_draws
 from assets.ordering.drafts import with_id
 from assets.ordering.extended_tables import ExtendedTables, extend_tables
-from assets.ordering.order_files import (
-    OrderWriter,
-    recount_rows,
-    write_segment,
-)
+from assets.ordering.order_files import OrderWriter, write_segment
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.plan_files import BuiltPlan, Licences, finish_plan, publish_files
 from assets.ordering.published import in_dataset, open_plan
 from assets.ordering.shard_wants import ShardWants, find_wants
+from assets.ordering.share_rows import recount_rows
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
 from assets.ordering.shuffles import shuffle
 from assets.root import Root

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from assets.ordering.coverage import count_draws
-from assets.ordering.draws import DrawState, SegmentDraws
+from assets.ordering.draws import SegmentDraws
 from assets.ordering.limits import draw_limits
 from assets.ordering.order_tables import SegmentTables
+from assets.ordering.share_rows import share_rows
 from olmo_loader.global_indices import ORDER_FILE, Order, order_dtype
-from olmo_loader.mixture import GroupUnits, Mixture
+from olmo_loader.mixture import Mixture
 from olmo_loader.plan import SOURCE_IDS_FILE
 from olmo_loader.segment_units import mean_tokens
 
 GROUP_DTYPE = np.dtype("<u2")
 COPY_CHUNK = 1 << 22
-MAX_EPOCHS = 4.0
-"""Above so many passes over a source, more of it is worth little (Muennighoff et al. 2023)."""
-
-logger = logging.getLogger(__name__)
 
 
 class OrderWriter:
@@ -110,88 +106,12 @@ def write_segment(
     for indices, drawn in draws.blocks():
         writer.add(indices, drawn)
     done = {**segment, "first_instance": first, "limits": limits}
-    return done, share_rows(number, mixture, draws.state, units)
-
-
-def share_rows(
-    number: int,
-    mixture: Mixture,
-    state: DrawState,
-    units: Sequence[GroupUnits],
-) -> list[dict[str, Any]]:
-    """Return the table of a segment's shares: target, planned, tokens and epochs per group.
-
-    The target is the time average of the shares that held at each draw, never the raw weight.
-    """
-    wanted, drawn = max(state.targets.sum(), 1.0), max(int(state.consumed.sum()), 1)
-    weight = max(sum(mixture.weights), 1e-300)
-    rows = []
-    for group, name in enumerate(mixture.groups):
-        size = units[group].whole_size() or units[group].first_size()
-        epochs = float(state.drawn[group]) / size if size else 0.0
-        rows.append(
-            {
-                "segment": number,
-                "group": name,
-                "weight": mixture.weights[group] / weight,
-                "target": float(state.targets[group] / wanted),
-                "planned": float(state.consumed[group] / drawn),
-                "tokens": int(state.consumed[group]),
-                "instances": int(state.drawn[group]),
-                "epochs": epochs,
-            }
-        )
-        if epochs > MAX_EPOCHS:
-            logger.warning(
-                "segment %d reads %s %.1f times; above %g repeats add little",
-                *(number, name, epochs, MAX_EPOCHS),
-            )
-    return rows
-
-
-def recount_rows(
-    segments: Sequence[Mapping[str, Any]],
-    order: Order,
-    groups: np.ndarray,
-    tables: SegmentTables,
-    *,
-    end: int,
-) -> list[dict[str, Any]]:
-    """Return the table of shares of copied segments, as far as they are read.
-
-    Args:
-        segments: the first ones of a plan, all of them begun before `end`.
-        order: positions.
-        groups: of the positions.
-        tables: of the plan.
-        end: position where the last segment is left.
-    """
-    bounds = [*(int(item["first_instance"]) for item in segments), end]
-    rows = []
-    for number, segment in enumerate(segments):
-        if segment["mixture"] is None:
-            continue
-        mixture = Mixture.from_json(segment["mixture"])
-        drawn = np.asarray(groups[bounds[number] : bounds[number + 1]])
-        tokens = tables.tokens(order[bounds[number] : bounds[number + 1]])
-        count = len(mixture.groups)
-        sums = np.bincount(drawn, weights=tokens, minlength=count).astype(np.int64)
-        instances = np.bincount(drawn, minlength=count)
-        targets = mixture.average_shares(int(sums.sum()))
-        weight = max(sum(mixture.weights), 1e-300)
-        units = tables.units({**segment, "levels": []}, mixture.groups, None)
-        for group, name in enumerate(mixture.groups):
-            size = units[group].whole_size()
-            rows.append(
-                {
-                    "segment": number,
-                    "group": name,
-                    "weight": mixture.weights[group] / weight,
-                    "target": float(targets[group]),
-                    "planned": float(sums[group] / max(int(sums.sum()), 1)),
-                    "tokens": int(sums[group]),
-                    "instances": int(instances[group]),
-                    "epochs": float(instances[group]) / size if size else 0.0,
-                }
-            )
-    return rows
+    return done, share_rows(
+        number,
+        mixture,
+        slots=segment["sequence_length"],
+        targets=draws.state.targets,
+        tokens=draws.state.consumed,
+        instances=draws.state.drawn,
+        sizes=[item.whole_size() or item.first_size() for item in units],
+    )

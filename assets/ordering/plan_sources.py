@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from olmo_loader.plan import Plan
+from olmo_loader.plan import SOURCE_IDS_FILE, Plan
 from olmo_loader.plan_identity import MIXTURE
 from olmo_loader.segment_units import PlanTokens
 
@@ -22,8 +22,7 @@ def plan_source_rows(plan: Plan) -> Iterator[dict[str, Any]]:
     the planner meant. Without a mixture nothing was meant: the target is empty.
     """
     if plan.record["order"] == MIXTURE:
-        for row in plan.record["sources"]:
-            yield {**row, "realised": row["planned"]}
+        yield from _mixture_rows(plan)
         return
     sources = sorted({record["source"] for record in plan.shards})
     sizes = dict.fromkeys(sources, 0)
@@ -46,6 +45,23 @@ def plan_source_rows(plan: Plan) -> Iterator[dict[str, Any]]:
         }
 
 
+def _mixture_rows(plan: Plan) -> Iterator[dict[str, Any]]:
+    order, tokens = plan.open_order(), PlanTokens.of_plan(plan)
+    groups = np.memmap(plan.folder / SOURCE_IDS_FILE, "<u2", mode="r") if len(order) else ()
+    bounds = [int(segment["first_instance"]) for segment in plan.record["segments"]]
+    for number, (start, end) in enumerate(zip(bounds, [*bounds[1:], len(order)], strict=True)):
+        rows = [row for row in plan.record["sources"] if row["segment"] == number]
+        drawn = np.zeros(len(rows))
+        for begin in range(start, end, CHUNK) if rows else ():
+            part = slice(begin, min(begin + CHUNK, end))
+            drawn += np.bincount(
+                np.asarray(groups[part]), weights=tokens(order[part]), minlength=len(rows)
+            )
+        total = max(float(drawn.sum()), 1.0)
+        for row, count in zip(rows, drawn.tolist(), strict=True):
+            yield {**row, "realised": count / total}
+
+
 def plan_source_table(plan: Plan) -> pd.DataFrame:
     """Return the rows as a table for people, shares in percent."""
     rows = []
@@ -54,6 +70,8 @@ def plan_source_table(plan: Plan) -> pd.DataFrame:
             name: "" if row[name] is None else f"{row[name]:.3%}"
             for name in ("weight", "target", "planned", "realised")
         }
+        drift = None if row["target"] is None else row["realised"] - row["target"]
+        shares["drift"] = "" if drift is None else f"{drift:+.3%}"
         rows.append(
             {
                 "segment": row["segment"],

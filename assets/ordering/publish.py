@@ -22,6 +22,7 @@ from assets.errors import IntegrityError, RootError, StageError
 from assets.ordering.accounting import SourceAccount, check_accounts, count_accounts
 from assets.ordering.checks import Check, require_all, run_checks
 from assets.ordering.extend import settings_digest
+from assets.ordering.held_out import check_held_out
 from assets.ordering.ledger_checks import check_ledgers
 from assets.ordering.order_checks import check_order
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
@@ -206,6 +207,9 @@ class _Publication:
                     plan
                 ),
                 "provenance": lambda: check_plan_provenance(plan),
+                "held_out": lambda: check_held_out(
+                    folder, plan, found.records, read_after=published_seq
+                ),
                 "takedowns": lambda: check_takedowns(root, takedowns, found.index),
             }
         )

@@ -15,6 +15,7 @@ import numpy as np
 from assets.errors import IntegrityError
 from assets.manifest import Manifest
 from assets.ordering.accounting import check_accounts, count_accounts
+from assets.ordering.held_out import check_held_out
 from assets.ordering.ledger_checks import check_ledgers
 from assets.ordering.order_checks import check_order
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
@@ -161,11 +162,14 @@ def _verify_shards(
 
 
 def _verify_plans(root: Root, published: Published, *, full: bool) -> Iterator[Finding]:
+    index = read_shard_index(root).records
     for plan_id in published.file.plans:
         findings: list[Finding] = []
         with as_finding("data set", f"plan {plan_id}", findings):
             plan = open_plan(root, plan_id)
             check_plan_provenance(plan)
+            used = [item for item in index if item["seq"] <= plan.record["snapshot"]["seq"]]
+            check_held_out(dataset_dir(root), plan, used)
             if not is_plain(plan.record):
                 check_mixed_order(plan, rebuild=full)
             elif not full:

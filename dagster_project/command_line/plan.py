@@ -15,6 +15,7 @@ from assets.ordering.extend_published import extend_published
 from assets.ordering.olmo_mix import read_mix
 from assets.ordering.plan_sources import plan_source_table
 from assets.ordering.published import open_plan, read_published
+from assets.ordering.share_rows import drift_alarm
 from assets.ordering.shares import SourceWeights, build_mixtures
 from assets.settings.load import load_mixture
 from assets.settings.ordering import MixtureSettings
@@ -73,6 +74,9 @@ def say_plan(plan: Plan) -> None:
             f"tokens discarded, {report['mean_documents_per_instance']:.1f} documents an instance"
         )
     say(format_table(plan_source_table(plan)))
+    for row in record.get("sources", ()):
+        if message := drift_alarm(row):
+            complain(message)
 
 
 def extend(arguments: argparse.Namespace) -> int:

@@ -126,7 +126,15 @@ def test_materialize_is_clicked_and_metadata_and_checks_are_seen(server, page):
         page.get_by_text(shown, exact=True).first.wait_for()
     shoot(page, "5-asset")
     page.goto(f"{url}/assets/training_dataset?view=checks")
-    for check in ("ledgers", "accounting", "shards", "order", "provenance", "takedowns"):
+    for check in (
+        "ledgers",
+        "accounting",
+        "shards",
+        "order",
+        "provenance",
+        "held_out",
+        "takedowns",
+    ):
         page.get_by_text(check, exact=True).first.wait_for()
     page.get_by_text("Passed").first.wait_for()
     shoot(page, "6-checks")

@@ -98,7 +98,7 @@ def test_steps_of_a_plan_can_be_joined_with_the_rest(grown):
         "JOIN shards USING (shard) JOIN ledger('tokens') AS l ON l.doc_id = s.doc_id"
     )
     assert ask_grown(grown, sql).rows
-    with pytest.raises(ConfigurationError, match="behind the last"):
+    with pytest.raises(ConfigurationError, match=r"has \d+ steps of 4 instances"):
         ask_grown(grown, "SELECT * FROM step_documents(NULL, 0, 100000, 4)")
     with pytest.raises(ConfigurationError, match="has no plan 'nope'"):
         ask_grown(grown, "SELECT * FROM step_documents('nope', 0, 0, 4)")

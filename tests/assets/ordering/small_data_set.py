@@ -41,6 +41,7 @@ class SmallDataSet:
         first: int | None = None,
         open_end: bool = False,
         eos_at: int | None = None,
+        split: str = "train",
     ) -> str:
         """Add a shard whose documents have these lengths (EOS included); return its name.
 
@@ -51,6 +52,7 @@ class SmallDataSet:
             first: number of its first document, to continue a document of an earlier shard.
             open_end: its last document goes on in the next shard.
             eos_at: a token that is an EOS though no document ends there.
+            split: `train`, or one that is held out.
         """
         number = self._numbers.get(source, 0)
         self._numbers[source] = number + 1
@@ -69,7 +71,7 @@ class SmallDataSet:
             source=source,
             generation=generation,
             stratum=None,
-            split="train",
+            split=split,
         )
         with writer:
             ids = np.concatenate([np.arange(length) % (VOCAB - 2) + 2 for length in lengths])
@@ -87,8 +89,9 @@ class SmallDataSet:
                 list(numbers),
             )
         self._seq += 1
-        start = self._ends.get(source, 0)
-        self._ends[source] = start + len(lengths)
+        group = source if split == "train" else f"{source} {split}"
+        start = self._ends.get(group, 0)
+        self._ends[group] = start + len(lengths)
         self._last = add_record(
             writer.header,
             seq=self._seq,

@@ -7,6 +7,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 from assets.errors import ConfigurationError
 from assets.ordering import draws as draws_module
 from assets.ordering.draws import SegmentDraws
+from assets.ordering.share_rows import drift_alarm, share_rows
 from olmo_loader.mixture import Mixture, Temperature, fresh_units
 from olmo_loader.mixture_sampler import MixtureSampler
 
@@ -151,3 +152,21 @@ def test_no_run_of_one_group_in_any_stretch():
         np.testing.assert_allclose(
             np.bincount(groups[start : start + 10], minlength=3), [5, 3, 2], atol=1
         )
+
+
+def test_drift_is_measured_against_the_time_average_and_raises_an_alarm(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heat = Temperature(schedule="cosine", start=3.0, end=1.0, decay_tokens=2000 * SLOTS)
+    mixed = mixture((0.8, 0.2), tokens=2000 * SLOTS, temperature=heat)
+    _, _, made = drawn(mixed, (2000, 1000))
+    state = made.state
+    common = {"slots": SLOTS, "targets": state.targets, "instances": state.drawn, "sizes": (1, 1)}
+    rows = share_rows(0, mixed, tokens=state.consumed, **common)
+    assert rows[1]["target"] > 0.22, "a temperature above 1 raises the small group's average"
+    assert abs(rows[1]["drift"]) < rows[1]["drift_allowed"] < 0.002
+    assert "off its time-averaged target" not in caplog.text
+    moved = share_rows(0, mixed, tokens=state.consumed + np.array([-40, 40]) * SLOTS, **common)
+    assert "segment 0: b has" in (drift_alarm(moved[1]) or "")
+    assert "b has" in caplog.text
+    assert "off its time-averaged target of" in caplog.text

@@ -17,7 +17,7 @@ from assets.ordering import shuffles
 def test_it_is_the_permutation_of_numpy(
     size: int, seed: list[int], block: int, dtype: type
 ) -> None:
-    expected = np.arange(size, dtype=dtype)
+    expected: np.ndarray = np.arange(size, dtype=dtype)
     found = expected.copy()
     np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).shuffle(expected)
     with pytest.MonkeyPatch.context() as patch:
