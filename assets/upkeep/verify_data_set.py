@@ -162,12 +162,12 @@ def _verify_shards(
 
 
 def _verify_plans(root: Root, published: Published, *, full: bool) -> Iterator[Finding]:
-    index = read_shard_index(root).records
     for plan_id in published.file.plans:
         findings: list[Finding] = []
         with as_finding("data set", f"plan {plan_id}", findings):
             plan = open_plan(root, plan_id)
             check_plan_provenance(plan)
+            index = read_shard_index(root).records
             used = [item for item in index if item["seq"] <= plan.record["snapshot"]["seq"]]
             check_held_out(dataset_dir(root), plan, used)
             if not is_plain(plan.record):
