@@ -1,6 +1,6 @@
 """What the loader costs, as ratios within one run.
 
-    python -m benchmarks.loader [--only cpu,order,opening,import] [--repeats 7] [--billion]
+    python -m benchmarks.loader [--only cpu,order,opening,many,import] [--repeats 7] [--billion]
 
 ``cpu``: CPU milliseconds per million tokens of the whole process tree, batches of 8 x 4,096 uint32,
 page cached. Every candidate has a process of its own and they take turns, so a busy machine slows
@@ -9,8 +9,8 @@ one array made before. OLMo, OLMo-core, LitData and datasets come from their pac
 environments (``make bench-loader`` makes those); one that is missing is named with the reason.
 On a busy machine caches are cold more often and gathers suffer most: there the least of the turns
 says more than their median.
-``order``, ``opening`` and ``import`` compare with what cannot be avoided: numpy's shuffle and
-write, bare stat calls, ``import numpy``.
+``order``, ``opening``, ``many`` and ``import`` compare with what cannot be avoided: numpy's shuffle
+and write, bare stat calls, ``import numpy``.
 
 Seconds here depend on the machine and its load; compare the ratios.
 """
@@ -220,13 +220,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("cpu", "order", "opening", "import")
+    parts = ("cpu", "order", "opening", "many", "import")
     parser.add_argument("--only", default=",".join(parts), help="comma separated parts")
     parser.add_argument("--peers", default=",".join(PEERS), help="comma separated, may be empty")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--instances", type=int, default=100_000_000, help="of the order")
     parser.add_argument("--billion", action="store_true", help="also order 1,000,000,000")
     parser.add_argument("--shards", type=int, default=2000, help="to open")
+    parser.add_argument("--links", type=int, default=100_000, help="shards of the part many")
     parser.add_argument("--folder", type=Path, help="keep the data there (256 MB and copies)")
     given = parser.parse_args()
     chosen = [part for part in given.only.split(",") if part]
@@ -243,6 +244,7 @@ def main() -> None:
             ),
             "order": lambda: loader_limits.measure_order(folder, counts, given.repeats),
             "opening": lambda: loader_limits.measure_opening(folder, given.shards, given.repeats),
+            "many": lambda: loader_limits.measure_many(folder, given.links),
             "import": lambda: loader_limits.measure_import(given.repeats),
         }
         for part in chosen:

@@ -7,6 +7,8 @@ training run opens.
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +24,8 @@ from olmo_loader.instance_filter import (
     find_repetitive,
     pack_keep,
 )
-from olmo_loader.plan import (
-    PLAN_FILE,
-    SHARDS_FILE,
-    describe_plan,
-    parse_shards_file,
-    plan_name,
-    write_plan,
-)
+from olmo_loader.plan import PLAN_FILE, SHARDS_FILE, parse_shards_file, plan_name
+from olmo_loader.plan_writing import describe_plan, write_plan
 from olmo_loader.records import canonical_json, seal, sha256_hex
 from olmo_loader.shard_files import MASK_SUFFIX
 from olmo_loader.shard_format import ShardWriter
@@ -42,6 +38,8 @@ from olmo_loader.shard_index import (
     shard_name,
 )
 
+_MOST_LINKS = 50_000
+"""Of one file, on the file systems that allow least."""
 _TOKENIZER = b"{}\n"
 _TOKENIZER_PATH = f"tokenizer/{sha256_hex(_TOKENIZER)}/tokenizer.json"
 
@@ -147,6 +145,29 @@ def publish(folder: Path, shape: DataShape) -> str:
         )
     for number, record in enumerate(index):
         _put(folder, index_name(FIRST_SEQ + number), record)
+    _put(folder, _TOKENIZER_PATH, _TOKENIZER)
+    return _publish_plan(folder, shape, index)
+
+
+def publish_links(folder: Path, num_shards: int) -> str:
+    """Publish one small shard under many names, hard links; return the plan's id."""
+    shape = DataShape(tokens_per_shard=2048, sequence_length=1024, mean_document=500)
+    first = shard_name("many", 0, "0" * 16)
+    header = _write_shard(folder, first, shape, 0) | {"source": "many"}
+    original = folder / first
+    index: list[bytes] = []
+    for number in range(num_shards):
+        name = shard_name("many", number, "0" * 16)
+        if number % _MOST_LINKS:
+            os.link(original, folder / name)
+        elif number:
+            shutil.copyfile(original, folder / name)
+            original = folder / name
+        begin = number * header["n_docs"]
+        span = (begin, begin + header["n_docs"])
+        previous = index[-1] if index else None
+        seq = FIRST_SEQ + number
+        index.append(add_record(header, seq=seq, shard=name, span=span, previous=previous))
     _put(folder, _TOKENIZER_PATH, _TOKENIZER)
     return _publish_plan(folder, shape, index)
 

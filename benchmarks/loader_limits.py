@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.loader_data import DataShape, publish
+from benchmarks.loader_data import DataShape, publish, publish_links
 from olmo_loader.global_indices import ORDER_FILE
 from olmo_loader.instance_reader import InstanceReader
 from olmo_loader.published import open_published
@@ -84,8 +85,8 @@ def measure_order(folder: Path, counts: Sequence[int], repeats: int) -> None:
     print()
 
 
-def _stat_all(paths: Sequence[Path]) -> int:
-    return sum(path.stat().st_size for path in paths)
+def _stat_all(paths: Sequence[str | Path]) -> int:
+    return sum(os.stat(path).st_size for path in paths)  # noqa: PTH116 - a Path costs more
 
 
 def _read_items(reader: InstanceReader, index: np.ndarray[Any, Any]) -> None:
@@ -128,6 +129,25 @@ def measure_opening(folder: Path, num_shards: int, repeats: int) -> None:
     print(
         f"| an item of {num_shards:,} files, beside one of 4 (us CPU, about 1) | {per_item[1]:.1f} "
         f"| {per_item[0]:.1f} | {per_item[0] / per_item[1]:.2f} |\n"
+    )
+
+
+def measure_many(folder: Path, num_shards: int) -> None:
+    """Print what opening very many shards takes: files of one shard under many names."""
+    place = folder / f"links-{num_shards}"
+    if not place.exists():
+        publish_links(place, num_shards)
+    paths = open_published(place).paths
+    began = time.process_time()
+    _stat_all(paths)
+    stat = time.process_time() - began
+    imports = "from olmo_loader.published import open_published"
+    cpu, _, peak = run_apart(f"open_published({str(place)!r})", imports)
+    print("| opening very many | stat CPU ms | ours CPU ms | ratio | memory |")
+    print("|---|---:|---:|---:|---:|")
+    print(
+        f"| {num_shards:,} shards, in a process of its own | {stat * 1e3:.0f} | {cpu * 1e3:.0f} "
+        f"| {cpu / stat:.2f} | {peak / 1e6:.0f} MB, {peak / num_shards:.0f} bytes a shard |\n"
     )
 
 

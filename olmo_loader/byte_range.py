@@ -12,6 +12,7 @@ works on network file systems, has no limit on the number of maps, and a file th
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -21,8 +22,21 @@ from typing import Any, Protocol
 from olmo_loader.errors import MissingFileError, NotInThisVersion, ReadError, ShortReadError
 from olmo_loader.overriding import override
 
-MAX_OPEN_FILES = 256
-"""Descriptors that one `FilePool` keeps open."""
+_MOST_OPEN_FILES = 8192
+
+
+def _half_of_the_limit() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_OPEN_FILES
+    return max(min(soft // 2, _MOST_OPEN_FILES), 1)
+
+
+MAX_OPEN_FILES = _half_of_the_limit()
+"""Descriptors that one `FilePool` keeps open: half of what the process may have (``ulimit -n``).
+
+A file that has to be opened again costs about as much as reading an instance from it.
+"""
 
 
 class ByteRanges(Protocol):
@@ -115,7 +129,11 @@ class FilePool:
 
     def sizes(self, names: Sequence[str]) -> list[int]:
         """See `ByteRanges`."""
-        return [self.size(name) for name in names]
+        stat = os.stat
+        try:
+            return [stat(name).st_size for name in names]
+        except FileNotFoundError:
+            return [self.size(name) for name in names]  # which says the name
 
     def read_file(self, name: str) -> bytes:
         """See `ByteRanges`."""

@@ -141,6 +141,11 @@ class DataPlace:
         """Return the address of the ids of an index record; a path as text, which is quick."""
         return f"{self._base}/{record['shard']}"
 
+    def shards(self, names: NDArray[np.bytes_]) -> list[str]:
+        """Return `shard` of many, from the names in their records."""
+        text = b"\n".join(names.tolist()).decode()
+        return [f"{self._base}/{name}" for name in text.split("\n")] if len(names) else []
+
     def _fetch_all(self, names: Sequence[str]) -> None:
         # Takedowns and plans never change once published, so what is here is what is there.
         missing = [name for name in names if not (self.folder / name).exists()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from olmo_loader.data_place import ReadingOptions, open_place
 from olmo_loader.dataset_file import DatasetFile
@@ -13,6 +12,7 @@ from olmo_loader.instance_reader import InstanceReader
 from olmo_loader.plan import read_plan
 from olmo_loader.published import check_shards, instance_files
 from olmo_loader.shard_index import TRAIN_SPLIT
+from olmo_loader.shard_records import ShardColumns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +20,8 @@ class HeldOut:
     """Held-out shards as one array of instances, in plan order."""
 
     file: DatasetFile
-    shards: tuple[dict[str, Any], ...]
-    """Their index records."""
+    shards: ShardColumns
+    """What the index says of them."""
     reader: InstanceReader
 
 
@@ -54,18 +54,20 @@ def open_held_out(
     wanted = file.plan if plan_id is None else plan_id
     place.bring_plan(wanted)
     plan = read_plan(place.folder, wanted)
-    splits = sorted({record["split"] for record in plan.held_out})
-    shards = tuple(item for item in plan.held_out if split in {None, item["split"]})
-    if not shards:
+    shards = plan.held_out_columns
+    splits = sorted({name.decode() for name in shards.split.tolist()})
+    if split is not None:
+        shards = shards.take(shards.split == split.encode())
+    if not len(shards):
         raise ConfigurationError(
             f"{folder}: no shard of {'any held-out split' if split is None else f'split {split}'}; "
             f"there is {', '.join(splits) or 'only train: set holdout.fraction of a source'}"
         )
-    check_shards(place, shards, plan)
     files = instance_files(
         place,
         file,
         shards,
+        check_shards(place, shards, plan.dtype),
         dtype=plan.dtype,
         sequence_length=sequence_length or plan.sequence_length,
         checksums=reading.checksums != "off",

@@ -8,7 +8,7 @@ into one array, in the files' own dtype, and widened once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.first_touch import FirstTouch, Read
 from olmo_loader.instance_filter import FilterBits
 from olmo_loader.overriding import override
-from olmo_loader.shard_files import DOCS_SUFFIX, sidecar_name
+from olmo_loader.shard_files import DOCS_SUFFIX, SidecarNames
 from olmo_loader.token_files import check_first_ids
 
 
@@ -39,7 +39,7 @@ class InstanceFiles:
     sequence_length: int
     label_mask_paths: tuple[str | Path | None, ...] | None = None
     """One byte per token, beside each file of ids; None in it: nothing of that file is masked."""
-    num_docs: tuple[int, ...] | None = None
+    num_docs: Sequence[int] | None = None
     """Records in each file's ``.docs.npy``, None when the files have none."""
     masked_spans: Mapping[int, NDArray[np.int64]] | None = None
     """Per file number, sorted disjoint token spans ``(spans, 2)`` nobody may learn from."""
@@ -145,7 +145,7 @@ class InstanceReader:
 
     Args:
         files: what is read.
-        ranges: how; by default local files, 256 of them open at a time.
+        ranges: how; by default local files through a `FilePool`.
     """
 
     def __init__(self, files: InstanceFiles, ranges: ByteRanges | None = None) -> None:
@@ -159,7 +159,7 @@ class InstanceReader:
         self.first_instances: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts)))
         """Global number of each file's first instance, int64 ``(files + 1,)``; last = number."""
         self._size = int(self.first_instances[-1])
-        self._names: list[str] = [str(path) for path in files.paths]
+        self._names: list[str] = list(map(str, files.paths))
         self._mask_names: list[str | None] | None = None
         if files.label_mask_paths is not None:
             self._mask_names = [p if p is None else str(p) for p in files.label_mask_paths]
@@ -175,7 +175,7 @@ class InstanceReader:
             self._touch = FirstTouch(self.ranges, self._names, sizes)
         self._search: DocumentSearch | None = None
         if files.num_docs is not None:
-            names = [sidecar_name(name, DOCS_SUFFIX) for name in self._names]
+            names = SidecarNames(self._names, DOCS_SUFFIX)
             self._search = DocumentSearch(
                 self.ranges, names, files.num_docs, files.num_tokens, files.sequence_length
             )

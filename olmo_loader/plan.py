@@ -13,14 +13,15 @@ bytes in the same order are the same plan wherever they lie.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import (
@@ -35,8 +36,6 @@ from olmo_loader.global_indices import (
     Order,
     build_order,
     open_order,
-    order_dtype,
-    write_order,
 )
 from olmo_loader.instance_tables import (
     CHUNKED,
@@ -51,24 +50,16 @@ from olmo_loader.plan_identity import (
     MIXTURE,
     SHUFFLE,
     plan_fingerprint,
-    train_records,
 )
 from olmo_loader.records import (
-    canonical_json,
     parse_record,
     require_keys,
-    seal,
-    sha256_hex,
-    write_atomically,
 )
-from olmo_loader.shard_files import sha256_file
 from olmo_loader.shard_index import (
     TRAIN_SPLIT,
-    IndexSnapshot,
-    check_index_record,
-    in_plan_order,
     parse_index_record,
 )
+from olmo_loader.shard_records import ShardColumns, columns_in, read_shard_records
 
 PLAN_FOLDER = "plans"
 PLAN_FILE = "plan.json"
@@ -111,122 +102,6 @@ def plan_name(plan_id: str, file: str = PLAN_FILE) -> str:
     return f"{PLAN_FOLDER}/{plan_id}/{file}"
 
 
-def describe_plan(
-    records: Sequence[dict[str, Any]],
-    *,
-    snapshot: IndexSnapshot,
-    generation: int,
-    sequence_length: int,
-    seed: int,
-) -> dict[str, Any]:
-    """Return a fresh plan of a snapshot, all of ``plan.json`` except ``files`` and the body hash.
-
-    Args:
-        records: every index record of the snapshot, in any order.
-        snapshot: what they are.
-        generation: last generation in them.
-        sequence_length: tokens per instance.
-        seed: of the order.
-
-    Raises:
-        ConfigurationError: no training shard, no instance, or shards of several dtypes or
-            tokenizers.
-    """
-    shards = train_records(in_plan_order(records))
-    kinds = {(record["dtype"], record["tokenizer_sha256"]) for record in shards}
-    if len(kinds) != 1:
-        raise ConfigurationError(f"a plan has one dtype and one tokenizer, not {sorted(kinds)}")
-    dtype, tokenizer = kinds.pop()
-    num_instances = sum(record["n_tokens"] // sequence_length for record in shards)
-    if num_instances == 0:
-        raise ConfigurationError(
-            f"no shard of {len(shards)} holds one instance of {sequence_length} tokens: "
-            "lower ordering.sequence_length or sharding.min_tokens, or land more text"
-        )
-    segment = {
-        "first_instance": 0,
-        "sequence_length": sequence_length,
-        "mixture": None,
-        "num_shards": len(shards),
-    }
-    plan: dict[str, Any] = {
-        "snapshot": snapshot.as_json(),
-        "generation": generation,
-        "dtype": dtype,
-        "tokenizer_sha256": tokenizer,
-        "segments": [segment],
-        "num_instances": num_instances,
-        "packing": "chunked",
-        "order": "shuffle",
-        "seed": seed,
-        "algorithm": {"permutation": PERMUTATION, "cutting": CUTTING},
-        "parent": None,
-        "prefix": None,
-    }
-    fingerprint = plan_fingerprint(shards, plan)
-    return {"plan_id": fingerprint[:16], "fingerprint": fingerprint, **plan}
-
-
-def shards_file(records: Sequence[dict[str, Any]]) -> bytes:
-    """Return the bytes of ``shards.jsonl``: the records in plan order, one canonical line each."""
-    return b"".join(canonical_json(record) for record in in_plan_order(records))
-
-
-def write_plan(
-    folder: Path,
-    plan: dict[str, Any],
-    records: Sequence[dict[str, Any]],
-    provenance: bytes,
-) -> dict[str, Any]:
-    """Write a plan's files into ``folder`` (usually ``plans/<plan_id>``), ``plan.json`` last.
-
-    Args:
-        folder: created if missing; files of the same name are replaced.
-        plan: see `describe_plan`.
-        records: every index record of the snapshot.
-        provenance: bytes of ``provenance.csv``.
-
-    Returns:
-        The sealed plan as written.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    count = plan["num_instances"]
-    write_order(folder / ORDER_FILE, build_order(count, plan["seed"]))
-    write_atomically(folder / SHARDS_FILE, shards_file(records))
-    write_atomically(folder / PROVENANCE_FILE, provenance)
-    return seal_plan(folder, plan, count)
-
-
-def seal_plan(
-    folder: Path,
-    plan: dict[str, Any],
-    num_positions: int,
-    extra: Sequence[str] = (),
-    known: Mapping[str, dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Write ``plan.json`` over the files that lie in ``folder``; see `write_plan`.
-
-    Args:
-        folder: holds shards, provenance, order and the extra files.
-        plan: see `describe_plan`.
-        num_positions: of the order.
-        extra: names of further files of the plan.
-        known: size and hash of files that were sealed before and have not changed since.
-    """
-    names = (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE, *extra)
-    known = known or {}
-    files = {name: dict(known.get(name) or _file_entry(folder / name)) for name in names}
-    dtype = order_dtype(plan["num_instances"])
-    files[ORDER_FILE] |= {"count": num_positions, "dtype": dtype.name}
-    sealed = seal({**plan, "files": files})
-    write_atomically(folder / PLAN_FILE, canonical_json(sealed))
-    return sealed
-
-
-def _file_entry(path: Path) -> dict[str, Any]:
-    return {"size": path.stat().st_size, "sha256": sha256_file(path)}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """A plan as read: its record and the index records of its shards."""
@@ -234,9 +109,9 @@ class Plan:
     folder: Path
     record: dict[str, Any]
     """``plan.json``."""
-    shards: tuple[dict[str, Any], ...]
+    shards: Sequence[dict[str, Any]]
     """Index records of the training shards, in plan order."""
-    held_out: tuple[dict[str, Any], ...] = ()
+    held_out: Sequence[dict[str, Any]] = ()
     """Index records of every other split in the snapshot: never numbered by the plan."""
     far_order: Any = None
     """Of a plan on a server: the order of epoch 0, read by range; None opens the local file."""
@@ -261,14 +136,34 @@ class Plan:
         """Instances that the plan numbers; one epoch of a shuffled plan."""
         return int(self.record["num_instances"])
 
+    @cached_property
+    def columns(self) -> ShardColumns:
+        """What is needed of every one of `shards`."""
+        return columns_in(self.shards)
+
+    @cached_property
+    def held_out_columns(self) -> ShardColumns:
+        """What is needed of every one of `held_out`."""
+        return columns_in(self.held_out)
+
     @property
-    def uses(self) -> tuple[int, ...]:
+    def uses(self) -> Sequence[int]:
         """Numbers of the shards in the order in which chunked instances are numbered.
 
         A shard is named as often as it is read in one epoch (OLMo's repeated paths).
         """
         uses = self.record.get("uses")
-        return tuple(range(len(self.shards))) if uses is None else tuple(uses)
+        return range(len(self.shards)) if uses is None else tuple(uses)
+
+    @property
+    def has_uses(self) -> bool:
+        """True when shards are not read once each, in their order."""
+        return self.record.get("uses") is not None
+
+    @cached_property
+    def file_shards(self) -> NDArray[np.int64]:
+        """`uses` as an array, int64 ``(uses,)``."""
+        return np.array(self.uses, np.int64).reshape(-1)
 
     @property
     def tables(self) -> tuple[InstanceTable, ...]:
@@ -394,17 +289,13 @@ def read_plan(dataset_dir: Path, plan_id: str) -> Plan:
         raise ConfigurationError(
             f"{path} does not exist: no plan {plan_id} in this data set"
         ) from error
-    lines_path = folder / SHARDS_FILE
-    data = lines_path.read_bytes()
-    if sha256_hex(data) != record["files"][SHARDS_FILE]["sha256"]:
-        raise IntegrityError(f"{lines_path}: not the file that {path} describes")
-    # The file's hash was right, so the seals of its lines would say nothing new.
-    lines: list[dict[str, Any]] = json.loads(b"[%s]" % b",".join(data.splitlines()))
-    records = [check_index_record(line, str(lines_path)) for line in lines]
-    shards = train_records(records, record.get("retired") or ())
-    if record["plan_id"] != plan_id or plan_fingerprint(shards, record) != record["fingerprint"]:
+    records = read_shard_records(folder / SHARDS_FILE, record["files"][SHARDS_FILE]["sha256"])
+    columns = records.columns
+    shards = records.take(columns.train(record.get("retired") or ()))
+    fingerprint = plan_fingerprint(shards.columns, record)
+    if record["plan_id"] != plan_id or fingerprint != record["fingerprint"]:
         raise IntegrityError(
             f"{path}: the fingerprint does not follow from the plan and its shards"
         )
-    held_out = tuple(item for item in records if item["split"] != TRAIN_SPLIT)
-    return Plan(folder=folder, record=record, shards=tuple(shards), held_out=held_out)
+    held_out = records.take(columns.split != TRAIN_SPLIT.encode())
+    return Plan(folder=folder, record=record, shards=shards, held_out=held_out)

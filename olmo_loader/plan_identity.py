@@ -7,6 +7,7 @@ from typing import Any
 
 from olmo_loader.records import canonical_json, sha256_hex
 from olmo_loader.shard_index import TRAIN_SPLIT
+from olmo_loader.shard_records import ShardColumns, columns_of
 
 SHUFFLE, MIXTURE = "shuffle", "mixture"
 CUT, BEST_FIT = "chunked", "best_fit"
@@ -30,24 +31,29 @@ def train_records(
     ]
 
 
-def plan_fingerprint(records: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> str:
+def plan_fingerprint(
+    records: Sequence[dict[str, Any]] | ShardColumns, plan: Mapping[str, Any]
+) -> str:
     """Return the sha256 of everything that decides which tokens a plan yields, and when.
 
     Args:
-        records: the training shards' index records in plan order.
+        records: the training shards' index records in plan order, or their columns.
         plan: the plan, or at least the fields named below.
     """
     fields = (
         *("dtype", "tokenizer_sha256", "segments", "packing", "order", "seed", "algorithm"),
         *("parent", "prefix"),
     )
-    shards = [[record["sha256"], record["n_tokens"], record["n_docs"]] for record in records]
+    columns = records if isinstance(records, ShardColumns) else columns_of(records)
+    hashes = columns.sha256.astype(str).tolist()
+    counts = (columns.n_tokens.tolist(), columns.n_docs.tolist())
+    shards = list(zip(hashes, *counts, strict=True))
     body = {"shards": shards, **{key: plan[key] for key in fields}}
     body["segments"] = [_decides(segment) for segment in plan["segments"]]
     # What only some plans have; where it is absent the fingerprint is as it always was.
     body |= {key: plan[key] for key in OPTIONAL_FIELDS if plan.get(key) is not None}
     if plan["order"] == MIXTURE or plan["packing"] == BEST_FIT or plan["parent"] is not None:
-        body["groups"] = group_numbers(records)
+        body["groups"] = group_numbers(columns)
     return sha256_hex(canonical_json(body))
 
 
@@ -59,11 +65,12 @@ def _decides(segment: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "first_instance": None} if segment.get("stage") else found
 
 
-def group_numbers(records: Sequence[dict[str, Any]]) -> list[int]:
+def group_numbers(records: Sequence[dict[str, Any]] | ShardColumns) -> list[int]:
     """Return the number of each shard's (source, stratum) among those sorted by name.
 
     Which shards are mixed and packed together decides what is trained on; their names do not.
     """
-    keys = [(record["source"], record["stratum"] or "") for record in records]
+    columns = records if isinstance(records, ShardColumns) else columns_of(records)
+    keys = list(zip(columns.source.tolist(), columns.stratum.tolist(), strict=True))
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     return [numbers[key] for key in keys]

@@ -5,7 +5,6 @@ No torch here: the loader and the command line tools share this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from olmo_loader.instance_reader import InstanceFiles, InstanceReader
 from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan, read_plan
 from olmo_loader.shard_files import MASK_SUFFIX, sidecar_name
+from olmo_loader.shard_records import ShardColumns
 from olmo_loader.takedowns import read_takedowns, spans_by_shard
 
 
@@ -53,14 +53,13 @@ class PublishedDataset:
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """Names of the sources in the plan, sorted."""
-        return tuple(sorted({record["source"] for record in self.plan.shards}))
+        return tuple(name.decode() for name in np.unique(self.plan.columns.source).tolist())
 
     @cached_property
     def source_of_file(self) -> NDArray[np.int64]:
         """Number in `sources` of each file, int64 ``(files,)``."""
-        numbers = {name: number for number, name in enumerate(self.sources)}
-        found = [numbers[self.plan.shards[shard]["source"]] for shard in self.plan.uses]
-        return np.array(found, np.int64)
+        _, numbers = np.unique(self.plan.columns.source, return_inverse=True)
+        return numbers.astype(np.int64)[self.plan.file_shards]
 
 
 def open_published(
@@ -90,11 +89,14 @@ def open_published(
         raise ConfigurationError(f"{folder}: no plan {wanted}; there is {', '.join(file.plans)}")
     far_order = place.bring_plan(wanted)
     plan = replace(read_plan(place.folder, wanted), far_order=far_order)
-    check_shards(place, plan.shards, plan)
+    paths = check_shards(place, plan.columns, plan.dtype)
+    if plan.has_uses:
+        paths = [paths[number] for number in plan.uses]
     files = instance_files(
         place,
         file,
-        [plan.shards[number] for number in plan.uses],
+        plan.columns.take(plan.file_shards) if plan.has_uses else plan.columns,
+        paths,
         dtype=plan.dtype,
         sequence_length=plan.sequence_length,
         checksums=reading.checksums != "off",
@@ -130,53 +132,55 @@ def _reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceRea
 
 def _first_uses(plan: Plan) -> NDArray[np.int64] | None:
     """Return the first file of each shard where files are uses of shards; None: they are one."""
-    if plan.record.get("uses") is None:
+    if not plan.has_uses:
         return None
     found = np.full(len(plan.shards), -1, np.int64)
-    uses = np.array(plan.uses, np.int64)
+    uses = plan.file_shards
     found[uses[::-1]] = np.arange(len(uses))[::-1]
     return found
 
 
-def check_shards(place: DataPlace, records: Sequence[dict[str, Any]], plan: Plan) -> None:
-    """Raise IntegrityError unless every shard has the recorded size and fits the plan.
+def check_shards(place: DataPlace, shards: ShardColumns, dtype: np.dtype[Any]) -> list[str]:
+    """Return the shards' addresses.
 
     Remote shards are not asked for their sizes, the place is told which ones to expect.
+
+    Raises:
+        IntegrityError: a shard has not the recorded size, or its ids are not of ``dtype``.
     """
-    paths = [place.shard(record) for record in records]
-    name, item = plan.dtype.name, plan.dtype.itemsize
-    for path, record in zip(paths, records, strict=True):
-        _check_record(path, record, name, item)
+    paths = place.shards(shards.shard)
+    lengths = shards.size != shards.n_tokens * dtype.itemsize
+    kinds = (shards.dtype != dtype.name.encode()) | (shards.max_id >= shards.vocab_size)
+    for number in np.flatnonzero(lengths | kinds)[:1].tolist():
+        path, kind = paths[number], shards.dtype[number].decode()
+        if lengths[number]:
+            raise IntegrityError(
+                f"{path}: {shards.n_tokens[number]} ids of {dtype.name} are not "
+                f"{shards.size[number]} bytes"
+            )
+        raise IntegrityError(
+            f"{path}: {kind} with ids up to {shards.max_id[number]} is not "
+            f"{dtype.name} of a vocabulary of {shards.vocab_size[number]}"
+        )
     if not place.ranges.is_local:
-        place.ranges.expect(
-            {path: record["size"] for path, record in zip(paths, records, strict=True)}
-        )
-        return
-    for path, record in zip(paths, records, strict=True):
-        try:
-            size = place.ranges.size(path)
-        except FileNotFoundError as error:
-            raise IntegrityError(f"{path}: the shard is missing") from error
-        if size != record["size"]:
-            raise IntegrityError(f"{path}: {size} bytes, the index says {record['size']}")
-
-
-def _check_record(path: str, record: dict[str, Any], dtype: str, item: int) -> None:
-    if record["size"] != record["n_tokens"] * item:
+        place.ranges.expect(dict(zip(paths, shards.size.tolist(), strict=True)))
+        return paths
+    try:
+        found = np.array(place.ranges.sizes(paths), np.int64).reshape(-1)
+    except FileNotFoundError as error:
+        raise IntegrityError(f"{error}: the shard is missing") from error
+    for number in np.flatnonzero(found != shards.size)[:1].tolist():
         raise IntegrityError(
-            f"{path}: {record['n_tokens']} ids of {dtype} are not {record['size']} bytes"
+            f"{paths[number]}: {found[number]} bytes, the index says {shards.size[number]}"
         )
-    if record["dtype"] != dtype or record["max_id"] >= record["vocab_size"]:
-        raise IntegrityError(
-            f"{path}: {record['dtype']} with ids up to {record['max_id']} is not "
-            f"{dtype} of a vocabulary of {record['vocab_size']}"
-        )
+    return paths
 
 
 def instance_files(
     place: DataPlace,
     file: DatasetFile,
-    shards: Sequence[dict[str, Any]],
+    shards: ShardColumns,
+    paths: list[str],
     *,
     dtype: np.dtype[Any],
     sequence_length: int,
@@ -187,40 +191,43 @@ def instance_files(
     Args:
         place: of the data set.
         file: its ``dataset.json``.
-        shards: index records, in the order in which their instances are numbered.
+        shards: in the order in which their instances are numbered.
+        paths: addresses of their ids.
         dtype: of the ids.
         sequence_length: tokens per instance.
         checksums: hold blocks against their CRCs when they are first read.
     """
-    spans = spans_by_shard(read_takedowns(place.folder, file.takedown))
-    masked = {
-        number: spans[record["shard"]]
-        for number, record in enumerate(shards)
-        if record["shard"] in spans
-    }
     return InstanceFiles(
-        paths=tuple(place.shard(record) for record in shards),
-        label_mask_paths=_label_masks(place, shards),
-        num_tokens=np.array([record["n_tokens"] for record in shards], np.int64),
+        paths=tuple(paths),
+        label_mask_paths=_label_masks(paths, shards),
+        num_tokens=shards.n_tokens,
         dtype=dtype,
         sequence_length=sequence_length,
-        num_docs=tuple(record["n_docs"] for record in shards),
-        masked_spans=masked,
+        num_docs=shards.n_docs.tolist(),
+        masked_spans=_masked_spans(place, file, shards),
         pad_token_id=file.tokenizer["pad_token_id"],
         described=True,
         checksums=checksums,
     )
 
 
-def _label_masks(
-    place: DataPlace, shards: Sequence[dict[str, Any]]
-) -> tuple[str | Path | None, ...] | None:
+def _masked_spans(
+    place: DataPlace, file: DatasetFile, shards: ShardColumns
+) -> dict[int, NDArray[np.int64]]:
+    """Return the spans that are withdrawn or taken down, by number of the shard."""
+    spans = spans_by_shard(read_takedowns(place.folder, file.takedown))
+    if not spans:
+        return {}
+    wanted = np.array([name.encode() for name in spans])
+    found = np.flatnonzero(np.isin(shards.shard, wanted)).tolist()
+    return {number: spans[shards.shard[number].decode()] for number in found}
+
+
+def _label_masks(paths: list[str], shards: ShardColumns) -> tuple[str | Path | None, ...] | None:
     """Return the label masks that index records name; None when no shard has one."""
-    if not any(MASK_SUFFIX in record["sidecars"] for record in shards):
+    if not shards.masked.any():
         return None
     return tuple(
-        sidecar_name(place.shard(record), MASK_SUFFIX)
-        if MASK_SUFFIX in record["sidecars"]
-        else None
-        for record in shards
+        sidecar_name(path, MASK_SUFFIX) if masked else None
+        for path, masked in zip(paths, shards.masked.tolist(), strict=True)
     )

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +102,12 @@ def read_state(path: Path) -> dict[str, Any]:
     return value
 
 
-def remember_files(work_dir: Path, fingerprint: str, files: list[Any]) -> None:
+def remember_files(work_dir: Path, fingerprint: str, files: Callable[[], list[Any]]) -> None:
     """Write the list of files of a data set, unless it is there."""
     path = _data_path(work_dir, fingerprint)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, canonical_json(seal({"fingerprint": fingerprint, "files": files})))
+        write_atomically(path, canonical_json(seal({"fingerprint": fingerprint, "files": files()})))
 
 
 def explain_changed_files(work_dir: Path, fingerprint: str, files: list[Any]) -> list[str]:

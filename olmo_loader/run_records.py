@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,12 @@ class RunRecorder:
         if records.work_dir is not None:
             self._states = StateFolder(records.work_dir, records.run, records.keep_states)
 
-    def begin(self, state: LoaderState, files: list[Any], **header: Any) -> None:
+    def begin(self, state: LoaderState, files: Callable[[], list[Any]], **header: Any) -> None:
         """Note that reading begins at ``state``: a new attempt, unless one is open.
 
         Args:
             state: before the first batch.
-            files: see `olmo_loader.run_folder.remember_files`.
+            files: returns them, see `olmo_loader.run_folder.remember_files`.
             header: what else the audit log's first line says.
         """
         if self._records.work_dir is None or self._audit is not None:

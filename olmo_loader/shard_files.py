@@ -15,9 +15,10 @@ the end of the shard. Its EOS belongs to it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from olmo_loader.checksum import CRC_BLOCK_BYTES
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.overriding import override
 from olmo_loader.records import parse_record, require_keys
 
 SHARD_FORMAT = "olmo-data/shard"
@@ -69,6 +71,27 @@ def sidecar_name(tokens_name: str, suffix: str) -> str:
             f"{tokens_name}: the file of a shard's ids ends in {TOKENS_SUFFIX}"
         )
     return tokens_name.removesuffix(TOKENS_SUFFIX) + suffix
+
+
+class SidecarNames(Sequence[str]):
+    """`sidecar_name` of many shards, each made when it is asked for."""
+
+    def __init__(self, tokens_names: Sequence[str], suffix: str) -> None:
+        self._names, self._suffix = tokens_names, suffix
+
+    @override
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> SidecarNames: ...
+    @override
+    def __getitem__(self, number: int | slice) -> str | SidecarNames:
+        if isinstance(number, slice):
+            return SidecarNames(self._names[number], self._suffix)
+        return sidecar_name(self._names[number], self._suffix)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -225,7 +225,7 @@ class TrainLoader:
             self._begin_next_epoch()
         start = self._state
         order = self._epoch_order(start.epoch)
-        self._recorder.begin(start, self._data.list_files(), drop_last=self._shape.drop_last)
+        self._recorder.begin(start, self._data.list_files, drop_last=self._shape.drop_last)
         prefetcher = self._read_ahead(order, start)
         asked, fill = time.perf_counter(), self._fill(prefetcher)
         for fields, placed in prefetcher:

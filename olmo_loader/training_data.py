@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from olmo_loader.held_out import open_held_out
 from olmo_loader.lineage import shared_prefix
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.order_file import shared_order
+from olmo_loader.overriding import override
 from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan
 from olmo_loader.published import open_published
+from olmo_loader.shard_records import ShardColumns
 from olmo_loader.state import sequence_length_hint
 
 DatasetOrPaths = str | Path | Sequence[str | Path] | Mapping[str, Sequence[str | Path]]
@@ -77,7 +79,11 @@ class TrainingData:
     def list_files(self) -> list[list[Any]]:
         """Return name, tokens and (of a plan) sha256 of each file, for messages about changes."""
         if self.plan is not None:
-            return [[item["shard"], item["n_tokens"], item["sha256"]] for item in self.plan.shards]
+            shards = self.plan.columns
+            names = [name.decode() for name in shards.shard.tolist()]
+            hashes = [name.decode() for name in shards.sha256.tolist()]
+            triples = zip(names, shards.n_tokens.tolist(), hashes, strict=True)
+            return [list(triple) for triple in triples]
         counts = self.dataset.reader.files.num_tokens.tolist()
         names = [Path(path).name for path in self.dataset.paths]
         return [list(pair) for pair in zip(names, counts, strict=True)]
@@ -112,6 +118,28 @@ class TrainingData:
             found = np.bincount(self.source_of_file[files] + first, minlength=groups)
             found *= self.dataset.chunk_size
         return found.reshape(num_batches, count)
+
+
+class ShardMetadata(Sequence[Mapping[str, Any]]):
+    """Path and label (the source) of each shard, made when an item is asked for."""
+
+    def __init__(self, shards: ShardColumns) -> None:
+        self._shards = shards
+
+    @override
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    @overload
+    def __getitem__(self, number: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, number: slice) -> ShardMetadata: ...
+    @override
+    def __getitem__(self, number: int | slice) -> Mapping[str, Any] | ShardMetadata:
+        if isinstance(number, slice):
+            return ShardMetadata(self._shards.take(np.arange(len(self))[number]))
+        shards = self._shards
+        return {"path": shards.shard[number].decode(), "label": shards.source[number].decode()}
 
 
 def open_plan(
@@ -158,10 +186,7 @@ def open_plan(
         *published.paths,
         chunk_size=plan.sequence_length,
         memmap_dtype=plan.dtype,
-        metadata=[
-            {"path": plan.shards[number]["shard"], "label": plan.shards[number]["source"]}
-            for number in plan.uses
-        ],
+        metadata=ShardMetadata(plan.columns.take(plan.file_shards)),
         eos_token_id=decided["eos_token_id"],
         pad_token_id=decided["pad_token_id"],
         doc_boundaries=doc_boundaries or "stored",
@@ -208,7 +233,7 @@ def open_evaluation(
         *held.reader.files.paths,
         chunk_size=held.reader.files.sequence_length,
         memmap_dtype=held.reader.files.dtype,
-        metadata=[{"path": item["shard"], "label": item["source"]} for item in held.shards],
+        metadata=ShardMetadata(held.shards),
         eos_token_id=held.file.tokenizer["eos_token_id"],
         pad_token_id=held.file.tokenizer["pad_token_id"],
         doc_boundaries=doc_boundaries or "stored",

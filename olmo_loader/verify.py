@@ -18,13 +18,8 @@ from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError, IntegrityError, LoaderError
 from olmo_loader.global_indices import ORDER_FILE, Order, build_order
 from olmo_loader.instance_tables import CHUNKED, SPANS_FILE
-from olmo_loader.plan import (
-    PLAN_FILE,
-    SHARDS_FILE,
-    Plan,
-    read_plan,
-    shards_file,
-)
+from olmo_loader.plan import PLAN_FILE, SHARDS_FILE, Plan, read_plan
+from olmo_loader.plan_writing import shards_file
 from olmo_loader.records import sha256_hex
 from olmo_loader.shard_files import (
     CRC_SUFFIX,

@@ -12,7 +12,7 @@ from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shard
 from assets.ordering.weighted import copies, has_parts, number_uses
 from assets.settings.ordering import MixtureSettings, OrderingSettings
 from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC, Mixture
-from olmo_loader.plan import CUTTING, PACKING, describe_plan
+from olmo_loader.plan import CUTTING, PACKING
 from olmo_loader.plan_identity import (
     BEST_FIT,
     CUT,
@@ -21,6 +21,7 @@ from olmo_loader.plan_identity import (
     plan_fingerprint,
     train_records,
 )
+from olmo_loader.plan_writing import describe_plan
 from olmo_loader.shard_index import IndexSnapshot, in_plan_order
 
 

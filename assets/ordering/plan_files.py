@@ -32,11 +32,9 @@ from olmo_loader.plan import (
     SOURCE_IDS_FILE,
     Plan,
     plan_name,
-    seal_plan,
-    shards_file,
-    write_plan,
 )
 from olmo_loader.plan_identity import BEST_FIT, MIXTURE, train_records
+from olmo_loader.plan_writing import seal_plan, shards_file, write_plan
 from olmo_loader.records import write_atomically
 from olmo_loader.shard_index import IndexSnapshot, in_plan_order
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from olmo_loader.dataset_file import DatasetFile
-from olmo_loader.plan import describe_plan, plan_name, write_plan
+from olmo_loader.plan import plan_name
+from olmo_loader.plan_writing import describe_plan, write_plan
 from olmo_loader.records import sha256_hex
 from olmo_loader.shard_format import ShardWriter
 from olmo_loader.shard_index import (

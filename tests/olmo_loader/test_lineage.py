@@ -12,8 +12,9 @@ import pytest
 from olmo_loader import build_train_dataloader
 from olmo_loader.errors import ConfigurationError, IntegrityError, PlanExhausted, StateError
 from olmo_loader.lineage import shared_prefix
-from olmo_loader.plan import describe_plan, plan_name, write_plan
+from olmo_loader.plan import plan_name
 from olmo_loader.plan_identity import plan_fingerprint, train_records
+from olmo_loader.plan_writing import describe_plan, write_plan
 from olmo_loader.records import (
     canonical_json,
     read_record,

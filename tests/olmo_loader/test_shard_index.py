@@ -8,8 +8,9 @@ import pytest
 
 from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.errors import ConfigurationError, IntegrityError, NotInThisVersion
-from olmo_loader.plan import describe_plan, parse_plan, read_plan
+from olmo_loader.plan import parse_plan, read_plan
 from olmo_loader.plan_identity import plan_fingerprint, train_records
+from olmo_loader.plan_writing import describe_plan
 from olmo_loader.records import (
     canonical_json,
     parse_record,
