@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.cleaning.characters import SPACE, TERMINAL, character_flags, decode_at
-from assets.cleaning.phrases import holds_phrase, lower_byte, phrase_at, phrases
+from assets.cleaning.phrases import holds_phrase, lower_byte, phrase_length_at, phrases
 from assets.cleaning.strip import strip_text
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
@@ -51,10 +51,9 @@ CHANGES = COUNTS[:6]
     SENTENCES,
 ) = range(len(COUNTS))  # fmt: skip
 
-_POLICY = phrases(POLICY_PHRASES)
-_LOREM = phrases(("lorem ipsum",))
-_SCRIPT = phrases(("javascript",))
-_MARKS = phrases(("edit]", "citation needed]"))
+_PHRASES = phrases(POLICY_PHRASES, ("lorem ipsum",), ("javascript",), ("edit]", "citation needed]"))
+_ABOUT_POLICY, _LOREM, _SCRIPT, _MARKS = range(4)
+"""The groups of `_PHRASES`."""
 
 _LF, _CR, _VT, _QUOTE, _APOSTROPHE, _DOT = 0x0A, 0x0D, 0x0B, 0x22, 0x27, 0x2E
 _OPEN, _CLOSE, _CURLY = 0x5B, 0x5D, 0x7B
@@ -80,7 +79,7 @@ def keep_c4_lines(
         np.int64,
     )
     _keep_all(
-        data, offsets, character_flags(), switches, _POLICY, _LOREM, _SCRIPT, _MARKS,
+        data, offsets, character_flags(), switches, *_PHRASES,
         output, bounds, counts,
     )  # fmt: skip
     return text_array_of(output[: bounds[-1]], bounds), counts
@@ -92,10 +91,10 @@ def _keep_all(
     offsets: Any,
     flags: Any,
     switches: Any,
-    policy: Any,
-    lorem: Any,
-    script: Any,
-    marks: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    starts: Any,
     output: Any,
     bounds: Any,
     counts: Any,
@@ -110,7 +109,7 @@ def _keep_all(
             # Every kept line but the first stands behind an LF.
             line = written + 1 if written > first else written
             new = _keep_line(
-                data, start, stop, flags, switches, policy, lorem, script, marks,
+                data, start, stop, flags, switches, letters, lengths, groups, starts,
                 output, line, counts[index],
             )  # fmt: skip
             if new >= 0:
@@ -156,10 +155,10 @@ def _keep_line(
     end: int,
     flags: Any,
     switches: Any,
-    policy: Any,
-    lorem: Any,
-    script: Any,
-    marks: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    starts: Any,
     output: Any,
     written: int,
     count: Any,
@@ -169,19 +168,27 @@ def _keep_line(
     if longest > switches[0]:
         count[LONG_WORD] += 1
         return -1
-    stop, citations = _copy_line(data, start, end, switches[1], marks, output, written)
+    stop, citations = _copy_line(
+        data, start, end, switches[1], letters, lengths, groups, output, written
+    )
     if switches[2] and not _ends_in_mark(output, written, stop):
         count[NO_END_MARK] += words > 0
         return -1
     if words < switches[3]:
         count[FEW_WORDS] += words > 0
         return -1
-    count[LOREM_IPSUM] += holds_phrase(output, written, stop, lorem[0], lorem[1], lorem[2])
-    if switches[4] and holds_phrase(output, written, stop, script[0], script[1], script[2]):
+    count[LOREM_IPSUM] += holds_phrase(
+        output, written, stop, letters, lengths, groups, starts, _LOREM
+    )
+    if switches[4] and holds_phrase(
+        output, written, stop, letters, lengths, groups, starts, _SCRIPT
+    ):
         count[JAVASCRIPT] += 1
         return -1
     count[CURLY_BRACKET] += _holds_byte(output, written, stop, _CURLY)
-    if switches[5] and holds_phrase(output, written, stop, policy[0], policy[1], policy[2]):
+    if switches[5] and holds_phrase(
+        output, written, stop, letters, lengths, groups, starts, _ABOUT_POLICY
+    ):
         count[POLICY] += 1
         return -1
     count[CITATIONS] += citations
@@ -208,7 +215,15 @@ def _measure_words(data: Any, start: int, end: int, flags: Any) -> tuple[int, in
 
 @kernel
 def _copy_line(
-    data: Any, start: int, end: int, without_marks: Any, marks: Any, output: Any, written: int
+    data: Any,
+    start: int,
+    end: int,
+    without_marks: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    output: Any,
+    written: int,
 ) -> tuple[int, int]:
     """Copy a line, without citation marks; return (where it ends, marks cut out)."""
     citations = 0
@@ -216,7 +231,7 @@ def _copy_line(
     while position < end:
         byte = data[position]
         if without_marks and byte == _OPEN:
-            mark_end = _mark_end(data, position, end, marks)
+            mark_end = _mark_end(data, position, end, letters, lengths, groups)
             if mark_end > 0:
                 citations += 1
                 position = mark_end
@@ -228,15 +243,12 @@ def _copy_line(
 
 
 @kernel
-def _mark_end(data: Any, position: int, end: int, marks: Any) -> int:
+def _mark_end(data: Any, position: int, end: int, letters: Any, lengths: Any, groups: Any) -> Any:
     """Return where the citation mark that opens at `position` ends, or 0."""
     position += 1
-    for number in range(len(marks[1])):
-        stop: int = position + marks[1][number]
-        if phrase_at(data, position, end, marks[0][number], marks[1][number]) and _is_lower(
-            data, position, stop
-        ):
-            return stop
+    length = phrase_length_at(data, position, end, letters, lengths, groups, _MARKS)
+    if length and _is_lower(data, position, position + length):
+        return position + length
     while position < end and 0x30 <= data[position] <= 0x39:
         position += 1
     return position + 1 if position < end and data[position] == _CLOSE else 0

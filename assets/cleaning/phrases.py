@@ -14,25 +14,31 @@ from assets.kernel import kernel
 
 
 class Phrases(NamedTuple):
-    """Phrases as kernels take them."""
+    """Groups of phrases as kernels take them: arrays, for whose types machine code is cached."""
 
     letters: np.ndarray
     """uint8, shape (number of phrases, the longest one): lower-cased, padded."""
     lengths: np.ndarray
     """int64 for each phrase."""
+    bounds: np.ndarray
+    """int64: the phrases of group i are from `bounds[i]` to `bounds[i + 1]`."""
     starts: np.ndarray
-    """bool for each byte: whether some phrase starts with it."""
+    """uint8 for each byte: bit i tells whether a phrase of group i starts with it."""
 
 
-def phrases(given: Sequence[str]) -> Phrases:
-    """Return phrases (ASCII, none empty) for kernels."""
+def phrases(*groups: Sequence[str]) -> Phrases:
+    """Return at most eight groups of phrases (ASCII, none empty) for kernels."""
+    given = [phrase for group in groups for phrase in group]
     letters = np.zeros((len(given), max(map(len, given), default=1)), np.uint8)
-    starts = np.zeros(256, np.bool_)
     for number, phrase in enumerate(given):
-        lowered = phrase.lower().encode()
-        letters[number, : len(lowered)] = np.frombuffer(lowered, np.uint8)
-        starts[[lowered[0], ord(phrase[0].upper())]] = True
-    return Phrases(letters, np.array([len(phrase) for phrase in given], np.int64), starts)
+        letters[number, : len(phrase)] = np.frombuffer(phrase.lower().encode(), np.uint8)
+    starts = np.zeros(256, np.uint8)
+    for bit, group in enumerate(groups):
+        for phrase in group:
+            starts[[ord(phrase[0].lower()), ord(phrase[0].upper())]] |= np.uint8(1 << bit)
+    lengths = np.array([len(phrase) for phrase in given], np.int64)
+    bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
+    return Phrases(letters, lengths, bounds, starts)
 
 
 @kernel
@@ -54,13 +60,33 @@ def phrase_at(data: Any, position: int, end: int, letters: Any, length: Any) -> 
 
 
 @kernel
-def holds_phrase(data: Any, start: int, end: int, letters: Any, lengths: Any, starts: Any) -> bool:
-    """Return whether any of the phrases stands somewhere in data[start:end]."""
+def phrase_length_at(
+    data: Any, position: int, end: int, letters: Any, lengths: Any, bounds: Any, group: int
+) -> Any:
+    """Return the bytes of the first phrase of a group that stands at a position, 0 if none does."""
+    for number in range(bounds[group], bounds[group + 1]):
+        if phrase_at(data, position, end, letters[number], lengths[number]):
+            return lengths[number]
+    return np.int64(0)
+
+
+@kernel
+def holds_phrase(
+    data: Any,
+    start: int,
+    end: int,
+    letters: Any,
+    lengths: Any,
+    bounds: Any,
+    starts: Any,
+    group: int,
+) -> bool:
+    """Return whether a phrase of a group stands somewhere in data[start:end]."""
     for position in range(start, end):
-        if starts[data[position]]:
-            for number in range(len(lengths)):
-                if phrase_at(data, position, end, letters[number], lengths[number]):
-                    return True
+        if (starts[data[position]] >> group) & 1 and phrase_length_at(
+            data, position, end, letters, lengths, bounds, group
+        ):
+            return True
     return False
 
 
@@ -77,17 +103,19 @@ def count_markers(
     """
     data, offsets = text_buffers(texts)
     counts = np.zeros(len(index), np.int64)
-    _count_markers(data, offsets, index, *phrases(markers), lines, counts)
+    for marker in markers:
+        _count_marker(data, offsets, index, *phrases([marker]), lines, counts)
     return counts
 
 
 @kernel
-def _count_markers(
+def _count_marker(
     data: Any,
     offsets: Any,
     index: Any,
     letters: Any,
     lengths: Any,
+    bounds: Any,
     starts: Any,
     lines: int,
     counts: Any,
@@ -98,12 +126,4 @@ def _count_markers(
         while stop < end and seen < lines:
             seen += data[stop] == 0x0A
             stop += 1
-        for phrase in range(len(lengths)):
-            counts[number] += holds_phrase(
-                data,
-                start,
-                stop,
-                letters[phrase : phrase + 1],
-                lengths[phrase : phrase + 1],
-                starts,
-            )
+        counts[number] += holds_phrase(data, start, stop, letters, lengths, bounds, starts, 0)

@@ -1,6 +1,11 @@
 """Split texts into words: one pass over their UTF-8 bytes, shared by every rule.
 
-**Words** are split at whitespace (`str.split`), in any script. A word counts as a *word* if it has
+**Words** are split at whitespace (`str.split`), in any script; or, by the splitter `signs`, at
+signs as well, where a run of one and the same sign is a word of its own (nearer to what spaCy
+finds: "don't..." is "don", "'", "t", "..."). Signs are punctuation, symbols and invisible
+characters.
+
+A word counts as a *word* if it has
 a character that is neither punctuation nor a symbol; one that has none ("--", "=>") is a *symbol
 word*. Lengths are in characters (code points). **Lines** are split at LF, blank ones count, and an
 LF at the very end starts no further line. An *all-caps word* is `str.isupper` and has at least two
@@ -33,6 +38,7 @@ from assets.cleaning.characters import (
 from assets.cleaning.hashing import HASH_START, add_to_hash, finish_hash
 from assets.cleaning.text_column import text_buffers
 from assets.kernel import kernel
+from assets.settings.rules import WordSplitter
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """Gopher's list; a stop word is a whole word in exactly this case, and counts once."""
@@ -83,15 +89,27 @@ class SplitTexts(NamedTuple):
     """int32 for each word: its characters."""
 
 
-def split_texts(texts: pa.LargeStringArray) -> SplitTexts:
+def split_texts(texts: pa.LargeStringArray, splitter: WordSplitter = "whitespace") -> SplitTexts:
     """Split texts into words and count. Memory: 12 bytes for each word."""
     data, offsets = text_buffers(texts)
     counts = np.zeros((len(texts), len(COUNTS)), np.int64)
-    # A word takes at least one byte and a separator; what is not written costs no memory.
-    most_words = int(offsets[-1] - offsets[0]) // 2 + len(texts)
+    # A word takes at least one byte and a separator, if there is one; what is not written costs no
+    # memory.
+    num_bytes = int(offsets[-1] - offsets[0])
+    most_words = (num_bytes if splitter == "signs" else num_bytes // 2) + len(texts)
     bounds = np.zeros(len(texts) + 1, np.int64)
     hashes, lengths = np.empty(most_words, np.uint64), np.empty(most_words, np.int32)
-    _count_all(data, offsets, character_flags(), _STOP_CODES, counts, bounds, hashes, lengths)
+    _count_all(
+        data,
+        offsets,
+        character_flags(),
+        _STOP_CODES,
+        splitter == "signs",
+        counts,
+        bounds,
+        hashes,
+        lengths,
+    )
     return SplitTexts(counts, bounds, hashes, lengths)
 
 
@@ -128,6 +146,7 @@ def _count_all(
     offsets: Any,
     flags: Any,
     stop_codes: Any,
+    splits_signs: bool,
     counts: Any,
     bounds: Any,
     hashes: Any,
@@ -141,6 +160,7 @@ def _count_all(
             offsets[index + 1],
             flags,
             stop_codes,
+            splits_signs,
             counts[index],
             hashes[written:],
             lengths[written:],
@@ -155,6 +175,7 @@ def _count_one(
     end: int,
     flags: Any,
     stop_codes: Any,
+    splits_signs: bool,
     count: Any,
     hashes: Any,
     lengths: Any,
@@ -170,7 +191,7 @@ def _count_one(
         code_point, length = decode_at(data, position)
         if not flags[code_point] & SPACE:
             word_end, characters, ends_in_ellipsis, hashes[words] = _count_word(
-                data, position, end, flags, count
+                data, position, end, flags, splits_signs, count
             )
             lengths[words] = characters
             words += 1
@@ -207,7 +228,7 @@ def _end_line(count: Any, characters: int, ends_in_ellipsis: bool) -> None:
 
 @kernel
 def _count_word(
-    data: Any, position: int, end: int, flags: Any, count: Any
+    data: Any, position: int, end: int, flags: Any, splits_signs: bool, count: Any
 ) -> tuple[int, int, bool, Any]:
     """Count the word at `position`; return (its end, its characters, ends in ellipsis, hash)."""
     characters = 0
@@ -216,11 +237,17 @@ def _count_word(
     dots = 0
     is_ellipsis = False
     code = HASH_START
+    previous = np.int64(-1)
     while position < end:
         code_point, length = decode_at(data, position)
         flag = np.int64(flags[code_point])
         if flag & SPACE:
             break
+        # A word of signs holds one of them only; any other ends where a sign stands.
+        ends_word = code_point != previous and (not is_word or flag & (PUNCTUATION | SYMBOL))
+        if splits_signs and characters and ends_word:
+            break
+        previous = code_point
         code = add_to_hash(code, code_point)
         united |= flag
         is_word |= not flag & (PUNCTUATION | SYMBOL)

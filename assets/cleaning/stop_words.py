@@ -1,4 +1,4 @@
-"""Stop words by language: how many distinct ones of its language a text has.
+"""Stop words by language: how many of its language a text has.
 
 The lists here hold function words that hardly any text of some sentences does without. A user's
 own list for a language, a file of one word a line, takes the place of the list here.
@@ -77,14 +77,17 @@ def count_stop_words(
     index: np.ndarray,
     languages: np.ndarray,
     words: Mapping[str, tuple[str, ...]],
+    *,
+    is_distinct: bool = True,
 ) -> np.ndarray:
-    """Return how many distinct stop words of its language each text has; int64.
+    """Return how many stop words of its language each text has; int64.
 
     Args:
         split: the words of all texts.
         index: numbers of the texts that are asked for, int64.
         languages: the label of each of them; one without a list has none.
         words: the list by language.
+        is_distinct: each counts once, however often it occurs.
     """
     known = sorted(words)
     hashes = [split_texts(text_array([" ".join(words[name])])).word_hashes for name in known]
@@ -94,7 +97,14 @@ def count_stop_words(
     lists = np.array([numbers.get(label, -1) for label in languages.tolist()], np.int64)
     counts = np.zeros(len(index), np.int64)
     _count_all(
-        split.word_bounds, split.word_hashes, index, lists, bounds, np.concatenate(listed), counts
+        split.word_bounds,
+        split.word_hashes,
+        index,
+        lists,
+        bounds,
+        np.concatenate(listed),
+        is_distinct,
+        counts,
     )
     return counts
 
@@ -107,6 +117,7 @@ def _count_all(
     lists: Any,
     bounds: Any,
     listed: Any,
+    is_distinct: bool,
     counts: Any,
 ) -> None:
     for number in range(len(index)):
@@ -118,8 +129,8 @@ def _count_all(
             for place in range(first, last):
                 if word_hashes[word] == listed[place]:
                     bit = 1 << (place - first)
-                    counts[number] += seen & bit == 0
+                    counts[number] += not is_distinct or seen & bit == 0
                     seen |= bit
                     break
-            if counts[number] == last - first:
+            if is_distinct and counts[number] == last - first:
                 break

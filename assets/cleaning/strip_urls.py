@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.cleaning.characters import ALNUM, SPACE, character_flags, decode_at
-from assets.cleaning.phrases import phrase_at, phrases
+from assets.cleaning.phrases import phrase_length_at, phrases
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
 
@@ -41,7 +41,7 @@ def strip_urls(texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, np.ndar
     output = np.empty(int(offsets[-1] - offsets[0]), np.uint8)
     bounds = np.zeros(len(texts) + 1, np.int64)
     counts = np.zeros(len(texts), np.int64)
-    _strip_all(data, offsets, character_flags(), _STARTS, _STOPS, output, bounds, counts)
+    _strip_all(data, offsets, character_flags(), *_STARTS, _STOPS, output, bounds, counts)
     return text_array_of(output[: bounds[-1]], bounds), counts
 
 
@@ -50,6 +50,9 @@ def _strip_all(
     data: Any,
     offsets: Any,
     flags: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
     starts: Any,
     stops: Any,
     output: Any,
@@ -62,8 +65,8 @@ def _strip_all(
         position, end = offsets[index], offsets[index + 1]
         is_inside_word = False
         while position < end:
-            if not is_inside_word and starts[2][data[position]]:
-                after = _address_end(data, position, end, flags, starts, stops)
+            if not is_inside_word and starts[data[position]]:
+                after = _address_end(data, position, end, flags, letters, lengths, groups, stops)
                 if after > position:
                     counts[index] += 1
                     position = after
@@ -80,13 +83,18 @@ def _strip_all(
 
 
 @kernel
-def _address_end(data: Any, position: int, end: int, flags: Any, starts: Any, stops: Any) -> int:
+def _address_end(
+    data: Any,
+    position: int,
+    end: int,
+    flags: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    stops: Any,
+) -> int:
     """Return where the address at `position` ends; `position` if none starts there."""
-    start = position
-    for number in range(len(starts[1])):
-        if phrase_at(data, position, end, starts[0][number], starts[1][number]):
-            start = position + starts[1][number]
-            break
+    start = position + phrase_length_at(data, position, end, letters, lengths, groups, 0)
     last = start
     at = start
     while start > position and at < end:

@@ -29,7 +29,13 @@ from assets.cleaning.characters import (
     character_flags,
     decode_at,
 )
-from assets.cleaning.phrases import holds_phrase, lower_byte, phrase_at, phrases
+from assets.cleaning.phrases import (
+    holds_phrase,
+    lower_byte,
+    phrase_at,
+    phrase_length_at,
+    phrases,
+)
 from assets.cleaning.strip import strip_text
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
@@ -48,7 +54,8 @@ COUNTS = (
 CHANGES = COUNTS[:5]
 UPPERCASE, NUMERIC, COUNTER, SHORT, PHRASE, WORDS, REMOVED_WORDS = range(len(COUNTS))
 
-_COUNTED = phrases(COUNTED)
+_AT_START, _AT_END, _ANYWHERE, _COUNTED = range(4)
+"""The groups of phrases."""
 _LF, _UNDERSCORE, _DOT, _COMMA = 0x0A, 0x5F, 0x2E, 0x2C
 _K, _M, _B = 0x6B, 0x6D, 0x62
 
@@ -71,12 +78,8 @@ def drop_web_lines(
         ],
         np.float64,
     )
-    where = (
-        phrases(settings.start_phrases),
-        phrases(settings.end_phrases),
-        phrases(settings.phrases),
-    )
-    _drop_all(data, offsets, character_flags(), limits, *where, _COUNTED, output, bounds, counts)
+    known = phrases(settings.start_phrases, settings.end_phrases, settings.phrases, COUNTED)
+    _drop_all(data, offsets, character_flags(), limits, *known, output, bounds, counts)
     return text_array_of(output[: bounds[-1]], bounds), counts
 
 
@@ -86,10 +89,10 @@ def _drop_all(
     offsets: Any,
     flags: Any,
     limits: Any,
-    at_start: Any,
-    at_end: Any,
-    anywhere: Any,
-    counted: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    starts: Any,
     output: Any,
     bounds: Any,
     counts: Any,
@@ -105,7 +108,7 @@ def _drop_all(
                 line_end += 1
             stop = min(line_end + 1, end)
             reason, words = _judge(
-                data, position, line_end, flags, limits, at_start, at_end, anywhere, counted
+                data, position, line_end, flags, limits, letters, lengths, groups, starts
             )
             counts[index, WORDS] += words
             if reason >= 0:
@@ -132,10 +135,10 @@ def _judge(
     end: int,
     flags: Any,
     limits: Any,
-    at_start: Any,
-    at_end: Any,
-    anywhere: Any,
-    counted: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    starts: Any,
 ) -> tuple[int, int]:
     """Return (why the line goes, -1 if it stays; its words)."""
     characters, upper, digits, words = _measure(data, start, end, flags)
@@ -146,25 +149,26 @@ def _judge(
         reason = UPPERCASE
     elif digits / characters > limits[1]:
         reason = NUMERIC
-    elif limits[4] and digits and _is_counter(data, start, end, flags, counted):
+    elif limits[4] and digits and _is_counter(data, start, end, flags, letters, lengths, groups):
         reason = COUNTER
     elif words < limits[2]:
         reason = SHORT
-    elif words <= limits[3] and _has_phrase(data, start, end, at_start, at_end, anywhere):
+    elif words <= limits[3] and _has_phrase(data, start, end, letters, lengths, groups, starts):
         reason = PHRASE
     return reason, words
 
 
 @kernel
-def _has_phrase(data: Any, start: int, end: int, at_start: Any, at_end: Any, anywhere: Any) -> bool:
-    for number in range(len(at_start[1])):
-        if phrase_at(data, start, end, at_start[0][number], at_start[1][number]):
+def _has_phrase(
+    data: Any, start: int, end: int, letters: Any, lengths: Any, groups: Any, starts: Any
+) -> bool:
+    if phrase_length_at(data, start, end, letters, lengths, groups, _AT_START):
+        return True
+    for number in range(groups[_AT_END], groups[_AT_END + 1]):
+        first = end - lengths[number]
+        if first >= start and phrase_at(data, first, end, letters[number], lengths[number]):
             return True
-    for number in range(len(at_end[1])):
-        length = at_end[1][number]
-        if end - length >= start and phrase_at(data, end - length, end, at_end[0][number], length):
-            return True
-    return holds_phrase(data, start, end, anywhere[0], anywhere[1], anywhere[2])
+    return holds_phrase(data, start, end, letters, lengths, groups, starts, _ANYWHERE)
 
 
 @kernel
@@ -187,7 +191,9 @@ def _measure(data: Any, start: int, end: int, flags: Any) -> tuple[int, int, int
 
 
 @kernel
-def _is_counter(data: Any, start: int, end: int, flags: Any, counted: Any) -> bool:
+def _is_counter(
+    data: Any, start: int, end: int, flags: Any, letters: Any, lengths: Any, groups: Any
+) -> Any:
     """Return whether a line is a number and a word of `counted`, and other signs around them."""
     position = _skip_signs(data, start, end, flags)
     if position >= end or not 0x30 <= data[position] <= 0x39:
@@ -200,10 +206,8 @@ def _is_counter(data: Any, start: int, end: int, flags: Any, counted: Any) -> bo
     word, _ = strip_text(data, position, end, flags)
     if word == position:
         return False
-    for number in range(len(counted[1])):
-        if phrase_at(data, word, end, counted[0][number], counted[1][number]):
-            return _skip_signs(data, word + counted[1][number], end, flags) == end
-    return False
+    length = phrase_length_at(data, word, end, letters, lengths, groups, _COUNTED)
+    return length > 0 and _skip_signs(data, word + length, end, flags) == end
 
 
 @kernel

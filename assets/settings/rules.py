@@ -17,6 +17,8 @@ from assets.settings.checks import refuse_later, require
 MAX_PHRASE = 64
 """Characters of a phrase that is looked for in lines."""
 
+WordSplitter = Literal["whitespace", "signs"]
+
 _SHA256 = re.compile("[0-9a-f]{64}")
 _RANGE = re.compile("([0-9A-Fa-f]{1,6})-([0-9A-Fa-f]{1,6})")
 _LATER = {"later": True}
@@ -28,10 +30,12 @@ class GopherQualityRules:
     """Thresholds of the Gopher quality rules (arXiv 2112.11446, appendix A)."""
 
     enabled: bool = True
-    word_splitter: str = "whitespace"
-    """How words are found; the same text has other values under another splitter."""
-    stop_word_counting: str = "distinct"
-    """Each stop word counts once, however often it occurs."""
+    word_splitter: WordSplitter = "whitespace"
+    """How words are found; the same text has other values under another splitter. `signs` splits at
+    punctuation and symbols as well; see `assets.cleaning.signals`."""
+    stop_word_counting: Literal["distinct", "occurrences"] = "distinct"
+    """`distinct`: each stop word counts once, however often it occurs (Gopher, datatrove);
+    `occurrences`: every time (Dolma, DCLM)."""
     min_words: int = 50
     """Words with a character that is neither punctuation nor a symbol."""
     max_words: int = 100_000
@@ -55,8 +59,6 @@ class GopherQualityRules:
             self.stop_words == "by_language" or not self.stop_word_files,
             "stop_word_files: set stop_words to by_language as well",
         )
-        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
-        refuse_later("stop_word_counting", self.stop_word_counting, accepted="distinct")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +108,7 @@ class GopherRepetitionRules:
     """Thresholds of the Gopher repetition rules (arXiv 2112.11446, table A1)."""
 
     enabled: bool = False
-    word_splitter: str = "whitespace"
+    word_splitter: WordSplitter = "whitespace"
     counting: Literal["later", "all"] = "later"
     """`later`: occurrences after the first (datatrove, FineWeb). `all`: every occurrence of what is
     repeated, and denominators without whitespace (Dolma); its values are higher."""
@@ -125,7 +127,6 @@ class GopherRepetitionRules:
     max_duplicate_10gram_ratio: float | None = 0.10
 
     def __post_init__(self) -> None:
-        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
         check_ratios(self)
 
 
@@ -134,7 +135,7 @@ class FineWebRules:
     """Thresholds of FineWeb's quality rules (arXiv 2406.17557; defaults are those of its code)."""
 
     enabled: bool = False
-    word_splitter: str = "whitespace"
+    word_splitter: WordSplitter = "whitespace"
     min_terminal_line_ratio: float | None = 0.12
     """Filled lines that end in one of 159 sentence-ending marks of any script."""
     max_short_line_ratio: float | None = 0.67
@@ -145,7 +146,6 @@ class FineWebRules:
     max_newline_word_ratio: float | None = 0.3
 
     def __post_init__(self) -> None:
-        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
         require(self.short_line_length >= 0, "short_line_length: is negative")
         check_ratios(self, "min_terminal_line_ratio", "max_short_line_ratio")
 
@@ -219,7 +219,7 @@ class ShareRules:
     """Greatest shares of words and characters that prose has few of."""
 
     enabled: bool = False
-    word_splitter: str = "whitespace"
+    word_splitter: WordSplitter = "whitespace"
     max_caps_word_ratio: float | None = 0.3
     """All-caps words of two characters or more, per word."""
     max_special_character_ratio: float | None = 0.1
@@ -230,7 +230,6 @@ class ShareRules:
     """Characters in runs of 8 or more bytes written in hexadecimal, per character."""
 
     def __post_init__(self) -> None:
-        refuse_later("word_splitter", self.word_splitter, accepted="whitespace")
         check_ratios(self)
 
 

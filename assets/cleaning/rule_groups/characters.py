@@ -12,7 +12,7 @@ from assets.settings.rules import CharacterRules
 def character_signals(measured: Measured, settings: CharacterRules) -> dict[str, Signal]:
     """Return the share of characters outside."""
     outside = count_outside(measured.texts, measured.index, settings.code_points)
-    values = ratio(outside, measured.counts[:, CHARACTERS])
+    values = ratio(outside, measured.counts()[:, CHARACTERS])
     return {"outside_range_ratio": Signal(values, measured.everywhere)}
 
 

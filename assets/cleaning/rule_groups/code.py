@@ -21,7 +21,7 @@ from assets.settings.rules import CodeRules
 
 def code_signals(measured: Measured, settings: CodeRules) -> dict[str, Signal]:
     """Return the values of the code rules, by the name of their field in `SIGNALS`."""
-    counts, everywhere = measured.counts, measured.everywhere
+    counts, everywhere = measured.counts(), measured.everywhere
     characters = counts[:, CHARACTERS]
     signals = {
         "longest_line": Signal(counts[:, LONGEST_LINE].astype(np.float64), everywhere),

@@ -18,8 +18,9 @@ def distribution_signals(measured: Measured, settings: DistributionRules) -> dic
             "a distribution by hash lies in a root: give clean_table the root_url of it"
         )
     corpus = frozen_distribution(measured.root_url, settings.model)
-    values = divergences(measured.split, measured.index, corpus)
-    has_words = measured.counts[:, WORDS] + measured.counts[:, SYMBOL_WORDS] > 0
+    values = divergences(measured.split(), measured.index, corpus)
+    counts = measured.counts()
+    has_words = counts[:, WORDS] + counts[:, SYMBOL_WORDS] > 0
     return {"word_divergence": Signal(values, has_words & measured.spaced)}
 
 

@@ -19,7 +19,7 @@ from assets.settings.rules import FineWebRules
 def fineweb_signals(measured: Measured, settings: FineWebRules) -> dict[str, Signal]:
     """Return FineWeb's values of texts."""
     lines = count_lines(measured.lines, measured.index, settings.short_line_length)
-    counts, everywhere = measured.counts, measured.everywhere
+    counts, everywhere = measured.counts(settings.word_splitter), measured.everywhere
     filled, newlines = lines[:, FILLED_LINES], lines[:, LINES] - 1
     words = counts[:, WORDS] + counts[:, SYMBOL_WORDS]
     return {

@@ -19,6 +19,7 @@ from assets.cleaning.signals import (
     HASHES,
     LINES,
     STOP,
+    STOP_WORDS,
     SYMBOL_WORDS,
     WORD_CHARACTERS,
     WORDS,
@@ -32,12 +33,9 @@ ENGLISH = "en"
 
 def gopher_signals(measured: Measured, settings: GopherQualityRules) -> dict[str, Signal]:
     """Return Gopher's values of texts, by the name of their field in `SIGNALS`."""
-    counts, spaced, everywhere = measured.counts, measured.spaced, measured.everywhere
-    stop_words, listed = counts[:, STOP], measured.languages == ENGLISH
-    if settings.stop_words == "by_language":
-        lists = words_of(settings.stop_word_files)
-        listed = np.isin(measured.languages, [*lists])
-        stop_words = count_stop_words(measured.split, measured.index, measured.languages, lists)
+    counts = measured.counts(settings.word_splitter)
+    spaced, everywhere = measured.spaced, measured.everywhere
+    stop_words, listed = _stop_words(measured, settings, counts)
     words = counts[:, WORDS]
     all_words = words + counts[:, SYMBOL_WORDS]
     lines = counts[:, LINES]
@@ -51,6 +49,25 @@ def gopher_signals(measured: Measured, settings: GopherQualityRules) -> dict[str
         "alpha_word_ratio": Signal(ratio(counts[:, ALPHA_WORDS], all_words), spaced),
         "num_stop_words": Signal(stop_words.astype(np.float64), listed),
     }
+
+
+def _stop_words(
+    measured: Measured, settings: GopherQualityRules, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stop words of each text, and whether its language has a list."""
+    by_language = settings.stop_words == "by_language"
+    is_distinct = settings.stop_word_counting == "distinct"
+    if is_distinct and not by_language:
+        return counts[:, STOP], measured.languages == ENGLISH
+    lists = words_of(settings.stop_word_files) if by_language else {ENGLISH: STOP_WORDS}
+    found = count_stop_words(
+        measured.split(settings.word_splitter),
+        measured.index,
+        measured.languages,
+        lists,
+        is_distinct=is_distinct,
+    )
+    return found, np.isin(measured.languages, [*lists])
 
 
 def gopher_rules(settings: GopherQualityRules) -> tuple[Rule, ...]:

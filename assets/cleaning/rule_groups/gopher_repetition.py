@@ -25,7 +25,11 @@ _NAMES = (
 def repetition_signals(measured: Measured, settings: GopherRepetitionRules) -> dict[str, Signal]:
     """Return the shares of repetition; those of n-grams say nothing where words have no spaces."""
     shares = measure_repetition(
-        measured.texts, measured.split, measured.lines, measured.index, settings.counting
+        measured.texts,
+        measured.split(settings.word_splitter),
+        measured.lines,
+        measured.index,
+        settings.counting,
     )
     return {
         name: Signal(shares[:, column], measured.spaced if "gram" in name else measured.everywhere)

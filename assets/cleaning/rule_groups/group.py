@@ -12,6 +12,7 @@ import pyarrow as pa
 from assets.cleaning.lines import SplitLines, split_lines
 from assets.cleaning.rules import Rule, Signal
 from assets.cleaning.signals import SplitTexts, split_texts
+from assets.settings.rules import WordSplitter
 
 LANGUAGES_WITHOUT_SPACES = ("zh", "wuu", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
 
@@ -29,7 +30,7 @@ class Measured:
         self.texts = texts
         self.root_url = root_url
         """Of the root that holds frozen models."""
-        self.split: SplitTexts = split_texts(texts)
+        self._splits: dict[WordSplitter, SplitTexts] = {}
         self.index = np.arange(len(texts), dtype=np.int64)
         """Numbers of the texts that are still in, ascending; signals are of these."""
         self._languages = np.array(languages, np.str_)
@@ -40,10 +41,16 @@ class Measured:
         """The lines of all texts, split when the first rule asks for them."""
         return split_lines(self.texts)
 
-    @property
-    def counts(self) -> np.ndarray:
-        """The counts of the texts still in, columns as in `COUNTS`."""
-        return self.split.counts[self.index]
+    def split(self, splitter: WordSplitter = "whitespace") -> SplitTexts:
+        """Return the words of all texts, split when the first rule asks for them."""
+        if splitter not in self._splits:
+            self._splits[splitter] = split_texts(self.texts, splitter)
+        return self._splits[splitter]
+
+    def counts(self, splitter: WordSplitter = "whitespace") -> np.ndarray:
+        """Return the counts of the texts still in, columns as in `COUNTS`."""
+        counts: np.ndarray = self.split(splitter).counts[self.index]
+        return counts
 
     @property
     def languages(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from assets.settings.rules import ShareRules
 
 def share_signals(measured: Measured, settings: ShareRules) -> dict[str, Signal]:
     """Return the shares; those of encoded data only where a rule asks for one of them."""
-    counts, everywhere = measured.counts, measured.everywhere
+    counts, everywhere = measured.counts(settings.word_splitter), measured.everywhere
     words, characters = counts[:, WORDS] + counts[:, SYMBOL_WORDS], counts[:, CHARACTERS]
     signals = {
         "caps_word_ratio": Signal(ratio(counts[:, CAPS_WORDS], words), measured.spaced),

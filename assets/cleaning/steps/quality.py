@@ -31,7 +31,7 @@ def apply_rules(batch: Batch) -> None:
     languages = [batch.languages[row] or "" for row in batch.rows.tolist()]
     paths = pc.take(batch.documents["landed_path"], pa.array(batch.rows)).to_pylist()
     measured = Measured(batch.texts, languages, paths, batch.root_url)
-    batch.num_words[batch.rows] = measured.counts[:, WORDS]
+    batch.num_words[batch.rows] = measured.counts()[:, WORDS]
     for group in enabled_groups(batch.source, batch.cleaning):
         settings = getattr(batch.cleaning.rules, group.name)
         signals = group.signals(measured, settings)

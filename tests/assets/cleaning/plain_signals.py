@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 
@@ -16,9 +17,21 @@ def is_symbol_only(word: str) -> bool:
     )
 
 
-def plain_counts(text: str) -> dict[str, int]:
-    """Return what `count_signals` returns for one text, by name."""
-    words = text.split()
+def plain_words(text: str, splitter: str = "whitespace") -> list[str]:
+    """Return the words of a text: runs of signs of one kind are words by the splitter `signs`."""
+    if splitter == "whitespace":
+        return text.split()
+    words: list[str] = []
+    for word in text.split():
+        for key, run in itertools.groupby(word, lambda c: c if is_symbol_only(c) else ""):
+            del key
+            words.append("".join(run))
+    return words
+
+
+def plain_counts(text: str, splitter: str = "whitespace") -> dict[str, int]:
+    """Return what `split_texts` counts for one text, by name."""
+    words = plain_words(text, splitter)
     real = [word for word in words if not is_symbol_only(word)]
     lines = text.split("\n")
     if lines[-1] == "":

@@ -8,12 +8,15 @@ import pytest
 
 from assets.cleaning.rule_groups.group import LANGUAGES_WITHOUT_SPACES
 from assets.cleaning.rule_groups.order import GROUPS
+from assets.cleaning.signals import STOP_WORDS
 from assets.document import SIGNALS
 from assets.errors import ConfigurationError
 from assets.settings.cleaning import CleaningRules, CleaningSettings
 from assets.settings.rules import (
+    C4Rules,
     CharacterRules,
     FineWebRules,
+    GopherQualityRules,
     GopherRepetitionRules,
     ParagraphRules,
     ShareRules,
@@ -156,4 +159,17 @@ def test_ratios_are_checked():
     with pytest.raises(ConfigurationError, match=r"max_top_2gram_ratio: 2 is outside \[0, 1\]"):
         GopherRepetitionRules(max_top_2gram_ratio=2)
     with pytest.raises(ConfigurationError, match="word_splitter: 'spacy' is not in this version"):
-        FineWebRules(word_splitter="spacy")
+        C4Rules(word_splitter="spacy")
+
+
+def test_the_word_splitter_and_the_stop_word_counting_change_values():
+    def quality(**settings):
+        rules = GopherQualityRules(**settings)
+        return reasons([ENGLISH], gopher_quality=rules)[1][0]
+
+    plain, signs = quality(), quality(word_splitter="signs")
+    assert signs["mean_word_length"] < plain["mean_word_length"]
+    assert signs["alpha_word_ratio"] < plain["alpha_word_ratio"] == 1.0
+    often = quality(stop_word_counting="occurrences")
+    expected = sum(word in STOP_WORDS for word in ENGLISH.split())
+    assert often["num_stop_words"] == expected > plain["num_stop_words"] == 8

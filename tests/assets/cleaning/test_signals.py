@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from assets.cleaning.signals import COUNTS, count_signals, has_content, ratio
+from assets.cleaning.signals import COUNTS, count_signals, has_content, ratio, split_texts
 from assets.cleaning.text_column import text_array
 from tests.assets.cleaning.hostile_texts import texts
-from tests.assets.cleaning.plain_signals import plain_counts, plain_has_content
+from tests.assets.cleaning.plain_signals import plain_counts, plain_has_content, plain_words
 from tests.shared_data import shared_folder
 
 
@@ -61,6 +61,30 @@ def test_literals(text, expected):
     found = counts_of(text)
     assert {name: found[name] for name in expected} == expected
     assert found == plain_counts(text)
+
+
+@given(st.lists(texts, max_size=6))
+def test_words_between_signs_agree_with_plain_python(given_texts):
+    split = split_texts(text_array(given_texts), "signs")
+    hashes: dict[str, int] = {}
+    for number, text in enumerate(given_texts):
+        assert dict(zip(COUNTS, split.counts[number].tolist(), strict=True)) == plain_counts(
+            text, "signs"
+        )
+        words = plain_words(text, "signs")
+        first, last = split.word_bounds[number : number + 2]
+        assert split.word_lengths[first:last].tolist() == [*map(len, words)]
+        for word, value in zip(words, split.word_hashes[first:last].tolist(), strict=True):
+            assert hashes.setdefault(word, value) == value
+    assert len(set(hashes.values())) == len(hashes)
+
+
+def test_words_between_signs():
+    assert plain_words("Don't... stop--now!", "signs") == [
+        *("Don", "'", "t", "...", "stop", "--", "now", "!")
+    ]
+    split = split_texts(text_array(["Don't... stop--now!"]), "signs")
+    assert split.word_lengths[: split.word_bounds[1]].tolist() == [3, 1, 1, 3, 4, 2, 3, 1]
 
 
 @given(st.lists(texts, max_size=8))
