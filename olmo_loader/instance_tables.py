@@ -56,6 +56,11 @@ class InstanceTable:
         return cls(**value)
 
 
+def separator_gap(packing_options: Mapping[str, Any] | None) -> int:
+    """Return the positions that a packed plan leaves between the documents of an instance."""
+    return 0 if (packing_options or {}).get("separator_id") is None else 1
+
+
 def chunked_counts(num_tokens: Sequence[int], sequence_length: int) -> NDArray[np.int64]:
     """Return the instances of each use of a shard, int64 ``(uses,)``."""
     return np.array(num_tokens, np.int64).reshape(-1) // sequence_length

@@ -33,6 +33,8 @@ class TableReader(InstanceReader):
         ranges: see `InstanceReader`.
         file_of_shard: number in `files` of each shard of the plan, which spans name; int64
             ``(shards,)``. None: the files are the shards, each once.
+        separator_id: stands between the spans of an instance, in a position of its own; it belongs
+            to the document before it, and is no target. None: spans follow at once.
     """
 
     def __init__(
@@ -42,13 +44,14 @@ class TableReader(InstanceReader):
         spans: SpanFiles | None,
         ranges: ByteRanges | None = None,
         file_of_shard: NDArray[np.int64] | None = None,
+        separator_id: int | None = None,
     ) -> None:
         super().__init__(files, ranges)
         if spans is not None and files.pad_token_id is None:
             raise ConfigurationError("instances of spans need pad_token_id")
         self.numbers = InstanceNumbers(tables, files.num_tokens)
         self._tables, self._spans = tuple(tables), spans
-        self._file_of_shard = file_of_shard
+        self._file_of_shard, self.separator_id = file_of_shard, separator_id
         self._size = len(self.numbers)
 
     @property
@@ -56,6 +59,11 @@ class TableReader(InstanceReader):
     def masks_labels(self) -> bool:
         """True when every instance comes with a label mask: padding is masked."""
         return self._spans is not None or super().masks_labels
+
+    @property
+    def gap(self) -> int:
+        """Positions between the spans of an instance."""
+        return 0 if self.separator_id is None else 1
 
     def pieces(self, index: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return what stands in some instances: `SPAN` one after another, spans per instance.
@@ -122,18 +130,23 @@ class TableReader(InstanceReader):
         index = wanted.index if isinstance(wanted, Places) else wanted
         length = self.numbers.length_of(index)
         spans, counts = self.pieces(index)
-        rows, places, ends = _layout(spans, counts)
+        rows, places, ends = _layout(spans, counts, self.gap)
         raw = np.empty((len(index), length), self.files.dtype)
         # What no span covers is padding; everything else is overwritten.
         padding = [(row, end, length) for row, end in enumerate(ends.tolist()) if end < length]
         for row, begin, end in padding:
             raw[row, begin:end] = self.files.pad_token_id
         self._read_spans(raw, spans, rows, places)
+        if self.separator_id is not None:
+            behind = places > 0
+            raw[rows[behind], places[behind] - 1] = self.separator_id
         masked = self._masked(spans, rows, places)
         mask = self._label_mask(raw.shape, spans, rows, places) if self.masks_labels else None
         if mask is not None:
             for row, begin, end in [*masked, *padding]:
                 mask[row, begin:end] = False
+            if self.separator_id is not None:
+                mask[rows[behind], places[behind] - 1] = False
         files, starts = self._firsts(spans, counts)
         return Instances(index, raw, files, starts, mask, masked, self.files.pad_token_id)
 
@@ -221,6 +234,8 @@ class TableReader(InstanceReader):
     def _row_lengths(self, spans: NDArray[Any]) -> list[int]:
         row: list[int] = []
         for start, file, size in spans.tolist():
+            if row:
+                row[-1] += self.gap
             _, bounds = self.span_documents(file, start, start + size)
             row += np.diff(bounds).tolist()
         return row
@@ -263,15 +278,17 @@ class TableReader(InstanceReader):
     @override
     def __reduce__(self) -> tuple[Any, ...]:
         made_of = self.files, self._tables, self._spans, self.ranges, self._file_of_shard
-        return self.reopen or (TableReader, made_of)
+        return self.reopen or (TableReader, (*made_of, self.separator_id))
 
 
 def _layout(
-    spans: NDArray[Any], counts: NDArray[np.int64]
+    spans: NDArray[Any], counts: NDArray[np.int64], gap: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return row of each span, its place in the row, and the tokens of each row."""
     rows = np.repeat(np.arange(len(counts)), counts)
     sums = np.concatenate(([0], np.cumsum(spans["length"].astype(np.int64))))
     ends = np.cumsum(counts)
     begins = sums[ends - counts]
-    return rows, sums[:-1] - begins[rows], sums[ends] - begins
+    before = np.arange(len(spans)) - (ends - counts)[rows]
+    filled = sums[ends] - begins + gap * np.maximum(counts - 1, 0)
+    return rows, sums[:-1] - begins[rows] + gap * before, filled

@@ -127,7 +127,8 @@ def _reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceRea
     """Return the plain reader where instances are numbered through the files one after another."""
     if "tables" not in plan.record:
         return InstanceReader(files, ranges)
-    return TableReader(files, plan.tables, plan.open_spans(), ranges, _first_uses(plan))
+    separator = (plan.record.get("packing_options") or {}).get("separator_id")
+    return TableReader(files, plan.tables, plan.open_spans(), ranges, _first_uses(plan), separator)
 
 
 def _first_uses(plan: Plan) -> NDArray[np.int64] | None:

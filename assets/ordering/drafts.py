@@ -86,7 +86,7 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
         often = weights_of(shards) if ordering.order == MIXTURE else times
         plan |= {} if all(weight == 1 for weight in often) else {"shard_weights": often}
     if ordering.packing == BEST_FIT:
-        plan["packing_options"] = dataclasses.asdict(ordering.packing_options)
+        plan["packing_options"] = _packing_options(ordering, shards)
         plan["takedown"] = None if inputs.takedown is None else inputs.takedown.as_json()
     if ordering.order == MIXTURE:
         mixtures = mix(ordering.mixture or MixtureSettings(), inputs, ordering.sequence_length)
@@ -95,6 +95,21 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
             for number, mixture in enumerate(mixtures)
         ]
     return with_id(shards, plan)
+
+
+def _packing_options(
+    ordering: OrderingSettings, shards: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    options = dataclasses.asdict(ordering.packing_options)
+    separator, size = options["separator_id"], int(shards[0]["vocab_size"])
+    if separator is None:
+        del options["separator_id"]  # plans without one are what they were before there was one
+    elif separator >= size:
+        raise ConfigurationError(
+            f"ordering.packing_options.separator_id: {separator} is not in the vocabulary of "
+            f"{size:,d} ids; give one below {size:,d}, or none"
+        )
+    return options
 
 
 def weights_of(shards: Sequence[Mapping[str, Any]]) -> list[float]:

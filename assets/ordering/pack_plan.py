@@ -28,6 +28,7 @@ from olmo_loader.instance_tables import (
     SPANS_FILE,
     InstanceTable,
     SpanFiles,
+    separator_gap,
 )
 from olmo_loader.plan_identity import group_numbers
 from olmo_loader.shard_files import open_docs
@@ -113,6 +114,7 @@ class PackingReport:
     discarded_tokens: int = 0
     left_out: int = 0
     left_out_tokens: int = 0
+    separators: int = 0
     squares: float = 0.0
     squares_squared: float = 0.0
 
@@ -236,8 +238,10 @@ class Packer:
         window, rest = waiting[:count], waiting[count:]
         self._waiting, self._count = [rest], len(rest)
         lengths = window["length"].astype(np.int64)
+        # A separator stands behind every document but the last, which has room for one too then.
+        gap = separator_gap(self._options)
         packed = pack_window(
-            lengths, self._slots, seed=self._seed, first=self._writer.num_instances
+            lengths + gap, self._slots + gap, seed=self._seed, first=self._writer.num_instances
         )
         self._writer.add(window[packed.order], np.diff(packed.offsets))
         report = self.report
@@ -245,6 +249,7 @@ class Packer:
         report.tokens += int(lengths.sum())
         report.instances += len(packed.offsets) - 1
         report.slots += (len(packed.offsets) - 1) * self._slots
+        report.separators += gap * (count - (len(packed.offsets) - 1))
         cost = np.add.reduceat(lengths[packed.order].astype(np.float64) ** 2, packed.offsets[:-1])
         report.squares += float(cost.sum())
         report.squares_squared += float((cost**2).sum())

@@ -119,10 +119,17 @@ class PackingSettings:
     sentence's end; 0 cuts at full length."""
     window: int = 16_384
     """Documents that are packed together; 1,024 use 99 % of the positions, more a little more."""
+    separator_id: int | None = None
+    """A token id put between the documents of an instance; nobody learns to write it. The EOS that
+    ends a document is there anyhow."""
 
     def __post_init__(self) -> None:
         require(0.0 <= self.soft_cut < 1.0, f"soft_cut: {self.soft_cut} is outside [0, 1)")
         require(self.window >= 1, f"window: {self.window} must be at least 1")
+        require(
+            self.separator_id is None or self.separator_id >= 0,
+            f"separator_id: {self.separator_id} is no token id",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

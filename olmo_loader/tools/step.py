@@ -141,6 +141,7 @@ def _spans(
 
 def _pieces(data: PublishedDataset, spans: list[tuple[int, int, int]]) -> Iterator[Piece]:
     place = 0
+    gap = data.reader.gap if isinstance(data.reader, TableReader) else 0
     for file, start, length in spans:
         record = data.plan.shards[data.plan.uses[file]]
         yield Piece(
@@ -152,7 +153,7 @@ def _pieces(data: PublishedDataset, spans: list[tuple[int, int, int]]) -> Iterat
             documents=_documents(data, file, start, length),
             masked=_masked(data, file, start, length),
         )
-        place += length
+        place += length + gap
 
 
 def of_rank(reports: list[InstanceReport], rank: int, world_size: int) -> list[InstanceReport]:

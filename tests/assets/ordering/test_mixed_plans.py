@@ -155,6 +155,43 @@ def test_long_documents_are_cut_truncated_or_dropped(tmp_path: Path) -> None:
     assert reports["fragment"]["utilization"] == 36 / 40
 
 
+def test_a_separator_stands_between_documents_and_is_no_target(small: SmallDataSet) -> None:
+    plain = make_plan(small, length=32, packing="best_fit")
+    options = PackingSettings(soft_cut=0, separator_id=7)
+    plan = make_plan(small, length=32, packing="best_fit", packing_options=options)
+    assert plan.plan_id != plain.plan_id
+    assert "separator_id" not in plain.record["packing_options"]
+    check_mixed_order(plan, rebuild=True)
+    train = loader.build_train_dataloader(
+        publish(small, plan), global_batch_size=4, generate_doc_lengths=True
+    )
+    separators = 0
+    for batch in train:
+        for row, index in enumerate(batch["index"].tolist()):
+            ids: list[int] = []
+            mask: list[bool] = []
+            lengths: list[int] = []
+            for shard, start, end in instance_spans(plan, index):
+                if ids:
+                    ids, mask = [*ids, 7], [*mask, False]
+                    lengths[-1] += 1
+                    separators += 1
+                tokens = np.fromfile(small.dataset / plan.shards[shard]["shard"], "<u2")[start:end]
+                ids += tokens.tolist()
+                mask += [True] * (end - start)
+                lengths.append(end - start)
+            free = 32 - len(ids)
+            assert batch["input_ids"][row].tolist() == [*ids, *[PAD] * free]
+            assert batch["label_mask"][row].tolist() == [*mask, *[False] * free]
+            expected = [*lengths, free] if free else lengths
+            assert [n for n in batch["doc_lens"][row].tolist() if n] == expected
+    reports = plan.record["packing_report"].values()
+    assert separators == sum(report["separators"] for report in reports) > 0
+    wrong = PackingSettings(soft_cut=0, separator_id=50)
+    with pytest.raises(ConfigurationError, match="separator_id: 50 is not in the vocabulary of 50"):
+        make_plan(small, length=32, packing="best_fit", packing_options=wrong)
+
+
 def test_low_utilization_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     small = SmallDataSet(tmp_path)
     small.add_shard("web", [5, 5, 5])
