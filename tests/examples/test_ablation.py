@@ -27,5 +27,7 @@ def test_the_example(tmp_path: Path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "perplexity_percentile" in done.stdout
-    losses = dict(re.findall(r"^(unfiltered|filtered) +0 +[\d.]+ +([\d.]+)$", done.stdout, re.M))
+    losses = dict(
+        re.findall(r"^(unfiltered|filtered) +0 +[\d.]+ +([\d.]+)$", done.stdout, re.MULTILINE)
+    )
     assert set(losses) == {"unfiltered", "filtered"}
