@@ -15,9 +15,10 @@ from typing import Any, Literal
 from assets.errors import ConfigurationError
 from assets.settings.checks import require
 
+_ROWS = ("jsonl", "parquet", "csv", "tsv", "dolma")
 _USERS: Mapping[str, tuple[str, ...]] = {
     "columns": ("parquet",),
-    "path_field": ("jsonl", "parquet", "csv", "tsv"),
+    "path_field": _ROWS,
     "header": ("csv", "tsv"),
     "delimiter": ("csv", "tsv"),
     "quote": ("csv", "tsv"),
@@ -25,9 +26,29 @@ _USERS: Mapping[str, tuple[str, ...]] = {
     "namespaces": ("wiki_xml",),
     "gutenberg": ("text",),
     "markup": ("wiki_xml", "latex", "rst", "markdown", "man"),
-    "text_markup": ("jsonl", "parquet", "csv", "tsv"),
+    "text_markup": _ROWS,
+    "drop": _ROWS,
+    "attributes": ("dolma",),
 }
 """Formats that know an option; `auto` may turn out to be any of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowFilter:
+    """A value in a row's metadata for which the row is dropped."""
+
+    path: str
+    """Dotted path: `attributes.toxicity`, `metadata.length`, `language_score`."""
+    above: float | None = None
+    below: float | None = None
+    equals: Any = None
+    missing: Literal["quarantine", "keep", "drop"] = "quarantine"
+    """What becomes of a row without the value."""
+
+    def __post_init__(self) -> None:
+        require(self.path != "", "path: the empty string names no value")
+        named = [self.above is not None or self.below is not None, self.equals is not None]
+        require(sum(named) == 1, f"{self.path}: say above and/or below, or equals")
 
 
 def _is_charset(name: str) -> bool:
@@ -66,13 +87,18 @@ class ReadSettings:
     text_markup: Literal["html", "latex", "man", "markdown", "rst", "wikitext"] | None = None
     """Formats with rows: the markup language of their texts, which then become plain text."""
 
+    drop: tuple[RowFilter, ...] = ()
+    """Formats with rows: rows are dropped that meet any of these."""
+    attributes: tuple[str, ...] = ()
+    """Dolma: taggers whose attributes join the documents' metadata."""
+
     def options(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, JSON values."""
-        neutral = ReadSettings()
+        neutral, values = ReadSettings(), dataclasses.asdict(self)
         return {
-            option.name: value
+            option.name: values[option.name]
             for option in dataclasses.fields(self)
-            if (value := getattr(self, option.name)) != getattr(neutral, option.name)
+            if getattr(self, option.name) != getattr(neutral, option.name)
         }
 
     def check_format(self, name: str) -> None:

@@ -12,7 +12,7 @@ from assets.settings.reading import ReadSettings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 READ_FORMATS = (
-    *("auto", "jsonl", "parquet", "csv", "tsv", "warc", "wet", "html", "text", "code"),
+    *("auto", "jsonl", "parquet", "csv", "tsv", "warc", "wet", "html", "text", "code", "dolma"),
     *("wiki_xml", "stackexchange", "latex", "rst", "markdown", "man"),
 )
 

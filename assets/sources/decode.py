@@ -10,7 +10,7 @@ out to be what landed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,7 +42,7 @@ def decode_task(payload: DecodeTask) -> list[PartEntry]:
             try:
                 parts = _decode_files(payload, lost, folder)
             except _FileChanged:
-                lost = _find_changed(payload.files, lost)
+                lost = _find_changed(payload, lost)
                 continue
             return [_publish(root, payload, part) for part in parts]
 
@@ -104,33 +104,71 @@ def _records(
     if isinstance(opened, Lost):
         yield opened
         return
+    beside = {
+        item.name: None if item.version is None else _open(item.version)
+        for item in payload.beside
+        if item.path == version.path
+    }
+    unopened = [file for file in beside.values() if isinstance(file, Lost)]
+    if unopened:
+        opened.close()
+        yield unopened[0]
+        return
     try:
         yield from read_records(
-            lambda: opened, source=payload.source, landed_path=version.path, scratch=scratch
+            lambda: opened,
+            source=payload.source,
+            landed_path=version.path,
+            scratch=scratch,
+            beside={name: file for name, file in beside.items() if not isinstance(file, Lost)},
         )
     except ChangedFileError as error:
         raise _FileChanged from error
-    if opened.hexdigest() != version.sha256:
+    finally:
+        for file in beside.values():
+            if isinstance(file, HashingFile):
+                file.close()
+    if opened.hexdigest() != version.sha256 or _is_changed(beside, payload, version):
         raise _FileChanged
 
 
-def _find_changed(files: Iterable[FileVersion], lost: dict[str, Lost]) -> dict[str, Lost]:
-    """Return every file that is not what landed, with what is to be said about it."""
+def _is_changed(
+    beside: Mapping[str, HashingFile | Lost | None], payload: DecodeTask, version: FileVersion
+) -> bool:
+    """Tell whether a file read beside another holds other bytes than those that landed."""
+    landed = {
+        item.name: item.version.sha256
+        for item in payload.beside
+        if item.path == version.path and item.version is not None
+    }
+    return any(
+        isinstance(file, HashingFile) and file.hexdigest() != landed[name]
+        for name, file in beside.items()
+    )
+
+
+def _find_changed(payload: DecodeTask, lost: dict[str, Lost]) -> dict[str, Lost]:
+    """Return every file that is not what landed, with what is to be said about it.
+
+    What is wrong with a file read beside another is said about the other.
+    """
     found = dict(lost)
-    for version in files:
-        if version.path in found:
+    read = [(version.path, version) for version in payload.files]
+    read += [(item.path, item.version) for item in payload.beside if item.version is not None]
+    for path, version in read:
+        if path in found:
             continue
         try:
             sha256 = stored_sha256(version.location, version.size)
         except OSError as error:
-            found[version.path] = _not_opened(version, error)
+            found[path] = _not_opened(version, error)
             continue
         if sha256 != version.sha256:
             reason = (
                 f"{version.location} has SHA-256 {sha256[:16]}, landed was {version.sha256[:16]}; "
                 "the next landing takes the new content"
             )
-            found[version.path] = Lost(rule="changed_since_landing", position=None, reason=reason)
+            found[path] = Lost(rule="changed_since_landing", position=None, reason=reason)
     return found
 
 

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from assets.canonical import canonical_json, fingerprint
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
+from assets.sources.formats.dolma import attribute_path, is_attribute_file
 from assets.sources.landing_log import FileVersion, Generation, LandingLog, group_into_tasks
 from assets.stage import StageTask
 
 STAGE = "documents"
-CODE_VERSION = 7
+CODE_VERSION = 8
 """Raised by hand when the same file would decode to other documents."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BesideFile:
+    """A landed file that is read beside another one: the attributes of Dolma documents."""
+
+    path: str
+    """Landed path of the documents."""
+    name: str
+    """Name of the tagger."""
+    version: FileVersion | None
+    """As of the generation of the documents; None if it has not landed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,18 +42,20 @@ class DecodeTask:
     task: str
     fingerprint: str
     files: tuple[FileVersion, ...]
+    beside: tuple[BesideFile, ...] = ()
 
 
 def decode_tasks(
     root_url: str, settings: Settings, log: LandingLog, sources: tuple[str, ...]
 ) -> list[StageTask[DecodeTask]]:
     """Return the decoding tasks of some sources, over all generations of the log."""
-    return [
-        task
-        for generation in log.generations
-        for name in sources
-        for task in _tasks_of(root_url, settings.source(name), generation)
-    ]
+    tasks: list[StageTask[DecodeTask]] = []
+    landed: dict[tuple[str, str], FileVersion] = {}
+    for generation in log.generations:
+        landed |= {(version.source, version.path): version for version in generation.versions}
+        for name in sources:
+            tasks += _tasks_of(root_url, settings.source(name), generation, landed)
+    return tasks
 
 
 def task_name(generation: int, files: tuple[FileVersion, ...]) -> str:
@@ -61,7 +77,9 @@ def expected_tasks(log: LandingLog) -> dict[int, list[tuple[str, str]]]:
     return expected
 
 
-def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -> str:
+def decode_fingerprint(
+    source: SourceSettings, files: tuple[FileVersion, ...], beside: tuple[BesideFile, ...] = ()
+) -> str:
     """Return the fingerprint of a decoding task: its files and what changes how they are read."""
     return fingerprint(
         stage=STAGE,
@@ -72,6 +90,8 @@ def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -
         id_field=source.id_field,
         url_field=source.url_field,
         read=source.read.options() or None,
+        beside=[[item.path, item.name, item.version and item.version.sha256] for item in beside]
+        or None,
         libraries={
             name: version(name)
             for name in ("fastwarc", "markdown-it-py", "msgspec", "pyarrow", "resiliparse")
@@ -79,8 +99,29 @@ def decode_fingerprint(source: SourceSettings, files: tuple[FileVersion, ...]) -
     )
 
 
+def _find_beside(
+    source: SourceSettings,
+    files: tuple[FileVersion, ...],
+    landed: Mapping[tuple[str, str], FileVersion],
+) -> tuple[BesideFile, ...]:
+    """Return the files that are read beside those of a task, as they have landed so far."""
+    return tuple(
+        BesideFile(
+            path=version.path,
+            name=name,
+            version=landed.get((source.name, attribute_path(version.path, name) or "")),
+        )
+        for version in files
+        if not is_attribute_file(version.path)
+        for name in source.read.attributes
+    )
+
+
 def _tasks_of(
-    root_url: str, source: SourceSettings, generation: Generation
+    root_url: str,
+    source: SourceSettings,
+    generation: Generation,
+    landed: Mapping[tuple[str, str], FileVersion],
 ) -> list[StageTask[DecodeTask]]:
     tasks = []
     for files in group_into_tasks(generation.of_source(source.name)):
@@ -88,7 +129,8 @@ def _tasks_of(
         # versions is the business of `unique`, and would grow the payload.
         plain = tuple(dataclasses.replace(version, replaces=None) for version in files)
         task = task_name(generation.number, files)
-        hashed = decode_fingerprint(source, files)
+        beside = _find_beside(source, files, landed)
+        hashed = decode_fingerprint(source, files, beside)
         payload = DecodeTask(
             root_url=root_url,
             source=source,
@@ -96,6 +138,7 @@ def _tasks_of(
             task=task,
             fingerprint=hashed,
             files=plain,
+            beside=beside,
         )
         tasks.append(
             StageTask(

@@ -22,11 +22,14 @@ def add_plan_commands(commands: _Commands[argparse.ArgumentParser], add: Add) ->
     check = actions.add_parser("check", help="every path has one row, every row a path")
     check.add_argument("mix", metavar="CONFIG", help="OLMo's YAML, or a list of paths")
     check.add_argument("table", metavar="PROVENANCE", help="provenance.csv")
-    export = add(commands, "export", "Write a plan in another form.")
+    export = add(commands, "export", "Write a plan or the kept documents in another form.")
     actions = export.add_subparsers(dest="action", required=True, metavar="ACTION")
     packed = actions.add_parser("packed", help="shards of whole instances that OLMo reads")
     packed.add_argument("folder", help="where the shards go; must not exist")
     packed.add_argument("--plan", metavar="ID", help="the current plan by default")
+    dolma = actions.add_parser("dolma", help="kept documents and their measurements, Dolma's form")
+    dolma.add_argument("folder", help="where the files go; must not exist")
+    dolma.add_argument("--source", action="append", metavar="NAME", help="only this; repeatable")
 
 
 def _add_show(actions: _Commands[argparse.ArgumentParser]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,14 @@ from pathlib import Path
 from assets.settings.sources import READ_FORMATS, SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
 from assets.sources.formats.csv_rows import read_csv
+from assets.sources.formats.dolma import read_dolma
 from assets.sources.formats.fields import Fields
 from assets.sources.formats.gutenberg import cut_books
 from assets.sources.formats.jsonl import read_jsonl
 from assets.sources.formats.markup import convert, read_markup_file
 from assets.sources.formats.parquet import read_parquet
 from assets.sources.formats.record import Found, Lost, Record
+from assets.sources.formats.row_filters import apply_filters
 from assets.sources.formats.sniff import SNIFF_BYTES, find_format
 from assets.sources.formats.stackexchange import read_posts
 from assets.sources.formats.warc import read_warc
@@ -29,6 +31,7 @@ def read_records(
     source: SourceSettings,
     landed_path: str,
     scratch: Path | None = None,
+    beside: Mapping[str, StoredFile | None] | None = None,
 ) -> Iterator[Record]:
     """Yield every record of a landed file in file order; the place in the order is its ordinal.
 
@@ -38,6 +41,7 @@ def read_records(
         landed_path: The file's name, for `format: auto` and the language of code.
         scratch: Folder on a local disk for formats that are not read from start to end; None is the
             system's for temporary files.
+        beside: Files read beside this one (the attributes of Dolma documents), by name.
 
     A file that is empty, of an unknown format, cut or damaged gives one `Lost` for that, after the
     records before the fault.
@@ -49,7 +53,7 @@ def read_records(
         stream = DecodedStream(raw)
         num_records = 0
         last_rule = None
-        for record in _read_stream(_File(stream, source, landed_path, scratch)):
+        for record in _read_stream(_File(stream, source, landed_path, scratch, beside or {})):
             num_records += 1
             last_rule = record.rule if isinstance(record, Lost) else None
             yield record
@@ -74,11 +78,15 @@ class _File:
     source: SourceSettings
     landed_path: str
     scratch: Path | None
+    beside: Mapping[str, StoredFile | None]
 
 
 _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
     "jsonl": lambda file: _read_rows(file, read_jsonl(file.stream, Fields.of(file.source))),
     "parquet": lambda file: _read_rows(file, read_parquet(file.stream, file.source, file.scratch)),
+    "dolma": lambda file: _read_rows(
+        file, read_dolma(file.stream, file.source, file.landed_path, file.beside)
+    ),
     "csv": lambda file: _read_rows(file, read_csv(file.stream, file.source, is_tsv=False)),
     "tsv": lambda file: _read_rows(file, read_csv(file.stream, file.source, is_tsv=True)),
     "latex": lambda file: read_markup_file(file.stream, "latex", file.source.read),
@@ -100,11 +108,17 @@ _READERS: dict[str, Callable[[_File], Iterator[Record]]] = {
 
 
 def _read_rows(file: _File, records: Iterator[Record]) -> Iterator[Record]:
-    """Yield the records of a format with rows, their texts converted if they are markup."""
-    name = file.source.read.text_markup
-    if name is None:
-        return records
-    return (convert(record, name) if isinstance(record, Found) else record for record in records)
+    """Yield the records of a format with rows: filtered, and converted if they are markup."""
+    read = file.source.read
+    for record in records:
+        current = record
+        del record
+        if isinstance(current, Found) and read.drop:
+            current = apply_filters(current, read.drop)
+        if isinstance(current, Found) and read.text_markup is not None:
+            current = convert(current, read.text_markup)
+        yield current
+        del current
 
 
 def _read_stream(file: _File) -> Iterator[Record]:

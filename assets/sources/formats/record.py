@@ -97,6 +97,11 @@ RULES: dict[str, Rule] = {
     "text_null": _quarantined("the text is null"),
     "text_empty": _quarantined("the text is the empty string"),
     "text_not_string": _quarantined("the text is a number, boolean, list or object"),
+    "filtered": _dropped("a value of the row is one that read.drop names"),
+    "filter_value_missing": _quarantined("the row lacks the value that read.drop asks for"),
+    # Dolma.
+    "attribute_file": _dropped("a file of attributes, which are read beside their documents"),
+    "bad_attributes": _quarantined("the attributes of a document are missing or another's"),
     # Parquet.
     "bad_parquet": _quarantined("no Parquet file, or one whose description is damaged"),
     "bad_schema": _quarantined("the columns of the file are not those that the source names"),
