@@ -115,6 +115,7 @@ def test_other_attributes_are_another_decoding(tmp_path: Path) -> None:
 
 def test_later_attributes_leave_earlier_documents_alone(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
+    rows: list[dict[str, Any]] = []
     for name, value in (("a", 1), ("b", 3)):
         write(corpus / f"documents/{name}.json.gz", list(DOCUMENTS))
         write(corpus / f"attributes/one/{name}.json.gz", attributes_of(DOCUMENTS, x=value))
