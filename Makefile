@@ -75,7 +75,7 @@ bench-plan: $(VENV)/.test
 	touch $@
 
 ## bench-clean: CPU of the signals and of the whole of cleaning beside Dolma and datatrove
-BENCH_CLEAN ?=
+BENCH_CLEAN ?= --repeat 4 --extractor resiliparse --extractor trafilatura
 bench-clean: $(VENV)/.test
 	-$(MAKE) --no-print-directory --keep-going .venv-clean-dolma/.installed .venv-clean-datatrove/.installed
 	$(BIN)/python -m benchmarks.clean $(BENCH_CLEAN)

@@ -37,7 +37,16 @@ MAY_COMPOSE = 1024
 
 UNICODE_VERSION = unicodedata.unidata_version
 _NUM_CODE_POINTS = 0x110000
-_FLAGGED_RANGES = (range(0xD800), range(0xE000, 0x35000), range(0xE0000, 0xE0200))
+_UNFLAGGED = ("Cn", "Co")
+_UNIFORM_RANGES = (
+    *(range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xAC00, 0xD7A4)),
+    range(0x20000, 0x2A6E0),
+)
+"""Ideographs and Hangul syllables: letters, all alike."""
+_FLAGGED_RANGES = (
+    *(range(0x3400), range(0x4DC0, 0x4E00), range(0xA000, 0xAC00), range(0xD7A4, 0xD800)),
+    *(range(0xF900, 0x20000), range(0x2A6E0, 0x35000), range(0xE0000, 0xE0200)),
+)
 """Everything outside is surrogates (not in Arrow strings), unassigned, or private use: no flag is
 set there, which spares most of the time it takes to build the table."""
 
@@ -48,13 +57,22 @@ def character_flags() -> np.ndarray:
     flags = np.zeros(_NUM_CODE_POINTS, np.uint16)
     for code_points in _FLAGGED_RANGES:
         for code_point in code_points:
-            flags[code_point] = _flags_of(chr(code_point))
+            character = chr(code_point)
+            category = unicodedata.category(character)
+            if category not in _UNFLAGGED:
+                flags[code_point] = _flags_of(character, category)
+    for code_points in _UNIFORM_RANGES:
+        character = chr(code_points[0])
+        flags[code_points[0] : code_points[-1] + 1] = _flags_of(
+            character, unicodedata.category(character)
+        )
+    for mark in TERMINAL_MARKS:
+        flags[ord(mark)] |= TERMINAL
     flags.flags.writeable = False
     return flags
 
 
-def _flags_of(character: str) -> int:
-    category = unicodedata.category(character)
+def _flags_of(character: str, category: str) -> int:
     return (
         SPACE * character.isspace()
         | ALPHA * character.isalpha()
@@ -65,7 +83,6 @@ def _flags_of(character: str) -> int:
         | UPPER * character.isupper()
         | LOWER * (character.islower() or category == "Lt")
         | DIGIT * character.isdigit()
-        | TERMINAL * (character in TERMINAL_MARKS)
         | MAY_COMPOSE * _may_compose(character, category)
     )
 
