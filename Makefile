@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export DAGSTER_DISABLE_TELEMETRY := yes
 
-.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan bench-clean
+.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan bench-clean bench-tokens
 
 ## run: install what is needed (no torch) and make the demo data set, end to end
 run: $(VENV)/.platform
@@ -68,6 +68,19 @@ bench-dedup: $(VENV)/.test
 BENCH_PLAN ?=
 bench-plan: $(VENV)/.test
 	$(BIN)/python -m benchmarks.plan $(BENCH_PLAN)
+
+## bench-tokens: CPU from texts to finished shards beside datatrove, Dolma and datasets, equal ids
+BENCH_TOKENS ?= ../shared/data/tokenizers/allenai_gpt-neox-olmo-dolma-v1_5.json
+bench-tokens: $(VENV)/.test
+	-$(MAKE) --no-print-directory --keep-going .venv-bench-tokens/.installed .venv-bench-tokens-dolma/.installed
+	$(BIN)/python -m benchmarks.tokens $(BENCH_TOKENS)
+
+.venv-bench-tokens/.installed: benchmarks/tokens_peers.txt
+.venv-bench-tokens-dolma/.installed: benchmarks/tokens_dolma.txt
+.venv-bench-tokens/.installed .venv-bench-tokens-dolma/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 .venv-bench-dedup/.installed: benchmarks/dedup_peers.txt
 	$(PYTHON) -m venv $(@D)

@@ -1,0 +1,47 @@
+"""Distinct texts of any machine: the standard library's files, and those of installed packages."""
+
+from __future__ import annotations
+
+import json
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+MAX_TEXT = 1 << 20
+FORBIDDEN = "<|"
+"""Special-token strings: some of the others turn them into special tokens."""
+
+
+def texts(num_bytes: int) -> Iterator[str]:
+    """Yield texts of up to `num_bytes` UTF-8 bytes together, in order of path."""
+    seen: set[str] = set()
+    left = num_bytes
+    for path in _files():
+        data = path.read_bytes()[:MAX_TEXT]
+        text = data.decode(errors="ignore")
+        if not text.strip() or text in seen or FORBIDDEN in text or "\0" in text:
+            continue
+        left -= len(data)
+        if left < 0:
+            return
+        seen.add(text)
+        yield text
+
+
+def _files() -> Iterator[Path]:
+    places = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))
+    for place in places:
+        for suffix in ("*.py", "*.rst", "*.txt", "*.md"):
+            yield from sorted(Path(place).rglob(suffix))
+
+
+def write_corpus(path: Path, num_bytes: int) -> int:
+    """Write the texts as JSON lines; return the bytes of text in them."""
+    total = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for number, text in enumerate(texts(num_bytes)):
+            total += len(text.encode())
+            record = {"id": str(number), "text": text, "source": "texts", "added": "2026-01-01"}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return total
