@@ -18,8 +18,9 @@ def texts(num_bytes: int) -> Iterator[str]:
     left = num_bytes
     for path in _files():
         data = path.read_bytes()[:MAX_TEXT]
-        text = data.decode(errors="ignore")
-        if not text.strip() or text in seen or FORBIDDEN in text or "\0" in text:
+        # Dolma takes white space off both ends; the others leave texts as they are.
+        text = data.decode(errors="ignore").strip()
+        if not text or text in seen or FORBIDDEN in text or "\0" in text:
             continue
         left -= len(data)
         if left < 0:

@@ -10,7 +10,7 @@ from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_reader import InstanceReader
 from olmo_loader.plan import read_plan
-from olmo_loader.published import check_shards, instance_files
+from olmo_loader.published import check_shards, instance_files, place_with_containers
 from olmo_loader.shard_index import TRAIN_SPLIT
 from olmo_loader.shard_records import ShardColumns
 
@@ -63,6 +63,7 @@ def open_held_out(
             f"{folder}: no shard of {'any held-out split' if split is None else f'split {split}'}; "
             f"there is {', '.join(splits) or 'only train: set holdout.fraction of a source'}"
         )
+    place = place_with_containers(place, shards)
     files = instance_files(
         place,
         file,

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges
+from olmo_loader.container import ContainerLayout
+from olmo_loader.container_ranges import with_containers
 from olmo_loader.data_place import DataPlace, ReadingOptions, open_place
 from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.errors import ConfigurationError, IntegrityError
@@ -89,6 +91,7 @@ def open_published(
         raise ConfigurationError(f"{folder}: no plan {wanted}; there is {', '.join(file.plans)}")
     far_order = place.bring_plan(wanted)
     plan = replace(read_plan(place.folder, wanted), far_order=far_order)
+    place = place_with_containers(place, plan.columns)
     paths = check_shards(place, plan.columns, plan.dtype)
     if plan.has_uses:
         paths = [paths[number] for number in plan.uses]
@@ -139,6 +142,14 @@ def _first_uses(plan: Plan) -> NDArray[np.int64] | None:
     uses = plan.file_shards
     found[uses[::-1]] = np.arange(len(uses))[::-1]
     return found
+
+
+def place_with_containers(place: DataPlace, shards: ShardColumns) -> DataPlace:
+    """Return the place as one in which shards in ``.tok`` containers are read like any other."""
+    packed = shards.take(shards.packed)
+    layouts = map(ContainerLayout.of_sizes, packed.size.tolist(), packed.n_docs.tolist())
+    found = zip(place.shards(packed.shard), layouts, strict=True)
+    return replace(place, ranges=with_containers(place.ranges, found))
 
 
 def check_shards(place: DataPlace, shards: ShardColumns, dtype: np.dtype[Any]) -> list[str]:

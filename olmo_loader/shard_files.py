@@ -8,6 +8,9 @@
     <stem>.csv.gz     start,end,id,src,loc for Dolma's readers; nothing of ours reads it
     <stem>.meta.json  the header (`ShardHeader`), written last: a shard without it does not exist
 
+or, with ``layout: tok``, ids, document records, CRCs and header in ``<stem>.tok``
+(`olmo_loader.container`); its names are still those above.
+
 A document record says where a document begins; it ends where the next one begins, the last one at
 the end of the shard. Its EOS belongs to it.
 """
@@ -24,10 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES
+from olmo_loader.container import (
+    LAYOUTS,
+    ContainerLayout,
+    container_path,
+    read_container_header,
+)
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.overriding import override
-from olmo_loader.records import parse_record, require_keys
+from olmo_loader.records import canonical_json, parse_record, require_keys
 
 SHARD_FORMAT = "olmo-data/shard"
 SHARD_VERSION = 1
@@ -129,7 +138,7 @@ class ShardHeader:
         record = parse_record(data, where)
         require_keys(record, _HEADER_KEYS, where)
         kind = (record["format"], record["version"], record["layout"])
-        if kind != (SHARD_FORMAT, SHARD_VERSION, "raw"):
+        if kind[:2] != (SHARD_FORMAT, SHARD_VERSION) or kind[2] not in LAYOUTS:
             raise IntegrityError(f"{where}: {kind} is no shard this version reads")
         if record["crc"] != {"algorithm": "CRC32C", "block_bytes": CRC_BLOCK_BYTES}:
             raise IntegrityError(f"{where}: unknown checksums {record['crc']}")
@@ -162,6 +171,10 @@ def read_header(tokens_path: Path) -> ShardHeader:
     Raises:
         IntegrityError: see `ShardHeader.parse`, or the ids' file has another size.
     """
+    container = container_path(tokens_path)
+    if container is not None:
+        record = canonical_json(read_container_header(container))
+        return ShardHeader.parse(record, str(container))
     path = sidecar_path(tokens_path, HEADER_SUFFIX)
     header = ShardHeader.parse(path.read_bytes(), str(path))
     size = tokens_path.stat().st_size
@@ -194,6 +207,9 @@ def open_docs(tokens_path: Path, n_docs: int) -> NDArray[Any]:
     Raises:
         IntegrityError: the file does not hold exactly ``n_docs`` records.
     """
+    container = container_path(tokens_path)
+    if container is not None:
+        return _open_container_docs(container, n_docs)
     path = sidecar_path(tokens_path, DOCS_SUFFIX)
     size = path.stat().st_size
     if size != n_docs * DOC_RECORD.itemsize:
@@ -201,6 +217,49 @@ def open_docs(tokens_path: Path, n_docs: int) -> NDArray[Any]:
     if n_docs == 0:
         return np.empty(0, DOC_RECORD)
     return np.memmap(path, DOC_RECORD, mode="r")
+
+
+def _open_container_docs(container: Path, n_docs: int) -> NDArray[Any]:
+    header = read_container_header(container)
+    if header["n_docs"] != n_docs:
+        raise IntegrityError(f"{container}: {header['n_docs']} document records, not {n_docs}")
+    if n_docs == 0:
+        return np.empty(0, DOC_RECORD)
+    place = ContainerLayout.of(header).docs
+    return np.memmap(container, DOC_RECORD, mode="r", offset=place.offset, shape=(n_docs,))
+
+
+def open_ids(tokens_path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Map the ids of a local shard read-only, whatever its layout; an empty one is an empty array.
+
+    Args:
+        tokens_path: ``<stem>.npy``, where the shard's ids are or would be.
+        dtype: of the ids.
+
+    Raises:
+        IntegrityError: the shard is in a container that is damaged or of another size.
+        FileNotFoundError: there is no such shard.
+    """
+    container = container_path(tokens_path)
+    path, offset, size = tokens_path, 0, 0
+    if container is None:
+        size = tokens_path.stat().st_size
+    else:
+        section = ContainerLayout.of(read_container_header(container)).ids
+        path, offset, size = container, section.offset, section.size
+    count = size // dtype.itemsize
+    if count == 0:
+        return np.empty(0, dtype)
+    return np.memmap(path, dtype.newbyteorder("<"), mode="r", offset=offset, shape=(count,))
+
+
+def open_crcs(tokens_path: Path) -> NDArray[np.uint32]:
+    """Return the CRCs of a local shard, whatever its layout, uint32 ``(blocks,)``."""
+    container = container_path(tokens_path)
+    if container is None:
+        return np.fromfile(sidecar_path(tokens_path, CRC_SUFFIX), "<u4")
+    place = ContainerLayout.of(read_container_header(container)).crcs
+    return np.fromfile(container, "<u4", count=place.size // 4, offset=place.offset)
 
 
 def docs_between(

@@ -21,6 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES, BlockChecksums
+from olmo_loader.container import (
+    CONTAINER,
+    CONTAINER_SUFFIX,
+    LAYOUTS,
+    RAW,
+    is_container,
+    write_container,
+)
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.label_mask_file import LabelMaskFile
@@ -39,12 +47,14 @@ from olmo_loader.shard_files import (
     ShardHeader,
     docs_between,
     open_docs,
+    open_ids,
     read_header,
     sha256_file,
     sidecar_path,
 )
 
 __all__ = [
+    "CONTAINER_SUFFIX",
     "CRC_SUFFIX",
     "CSV_SUFFIX",
     "DOCS_SUFFIX",
@@ -56,7 +66,9 @@ __all__ = [
     "ShardHeader",
     "ShardWriter",
     "docs_between",
+    "is_container",
     "open_docs",
+    "open_ids",
     "read_header",
     "sha256_file",
     "sidecar_path",
@@ -94,6 +106,7 @@ class ShardWriter:
         generation: int,
         stratum: str | None,
         split: str,
+        layout: str = RAW,
     ) -> None:
         self.dtype = check_token_dtype(dtype, vocab_size)
         for name, token_id in (("eos", eos_token_id), ("pad", pad_token_id)):
@@ -101,7 +114,10 @@ class ShardWriter:
                 raise ConfigurationError(
                     f"{name} token {token_id} is not in a vocabulary of {vocab_size}"
                 )
+        if layout not in LAYOUTS:
+            raise ConfigurationError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
         self.header: dict[str, Any] = {}
+        self._layout = layout
         self._fixed: dict[str, Any] = {
             "vocab_size": vocab_size,
             "eos_token_id": eos_token_id,
@@ -244,9 +260,12 @@ class ShardWriter:
             self._sync(stream)
             stream.close()
         header = seal(self._describe())
-        with self._create(HEADER_SUFFIX) as file:
-            self._sync(file, canonical_json(header))
-        for suffix in (TOKENS_SUFFIX, *self._suffixes):
+        if self._layout == CONTAINER:
+            self._write_container(header)
+        else:
+            with self._create(HEADER_SUFFIX) as file:
+                self._sync(file, canonical_json(header))
+        for suffix in self.suffixes:
             self._temporary(suffix).replace(self._folder / f"{self._stem}{suffix}")
         self.header = {**header, "sidecars": self._sidecars()}
         return self.header
@@ -256,7 +275,7 @@ class ShardWriter:
         for stream in self._streams:
             with contextlib.suppress(OSError):
                 stream.close()
-        for suffix in (TOKENS_SUFFIX, MASK_SUFFIX, *SIDECAR_SUFFIXES):
+        for suffix in (TOKENS_SUFFIX, MASK_SUFFIX, CONTAINER_SUFFIX, *SIDECAR_SUFFIXES):
             self._temporary(suffix).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -277,7 +296,7 @@ class ShardWriter:
         return {
             "format": SHARD_FORMAT,
             "version": SHARD_VERSION,
-            "layout": "raw",
+            "layout": self._layout,
             "dtype": self.dtype.name,
             "n_tokens": self._n_tokens,
             "n_docs": self._n_docs,
@@ -289,17 +308,31 @@ class ShardWriter:
             **self._fixed,
         }
 
+    def _write_container(self, header: dict[str, Any]) -> None:
+        inside = (TOKENS_SUFFIX, DOCS_SUFFIX, CRC_SUFFIX)
+        ids, docs, crcs = (self._temporary(suffix) for suffix in inside)
+        path = self._temporary(CONTAINER_SUFFIX)
+        write_container(path, header, (ids, docs, crcs))
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        for part in (ids, docs, crcs):
+            part.unlink()
+
     def _sidecars(self) -> dict[str, dict[str, Any]]:
-        paths = {suffix: self._folder / f"{self._stem}{suffix}" for suffix in self._suffixes}
+        names = [suffix for suffix in self.suffixes if suffix != TOKENS_SUFFIX]
+        paths = {suffix: self._folder / f"{self._stem}{suffix}" for suffix in names}
         return {
             suffix: {"size": path.stat().st_size, "sha256": sha256_file(path)}
             for suffix, path in paths.items()
         }
 
     @property
-    def _suffixes(self) -> tuple[str, ...]:
-        """Sidecars of this shard, the header last; a mask only if a token does not count."""
-        return (*(() if self._mask.file is None else (MASK_SUFFIX,)), *SIDECAR_SUFFIXES)
+    def suffixes(self) -> tuple[str, ...]:
+        """Of the shard's files, the one without which it does not exist last."""
+        mask = () if self._mask.file is None else (MASK_SUFFIX,)
+        if self._layout == CONTAINER:
+            return (*mask, CSV_SUFFIX, CONTAINER_SUFFIX)
+        return (TOKENS_SUFFIX, *mask, *SIDECAR_SUFFIXES)
 
     @property
     def _streams(self) -> tuple[BinaryIO, ...]:

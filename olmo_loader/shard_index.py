@@ -9,7 +9,8 @@ Three operations::
     weight   from here on the shard is seen `weight` times as often as others of its source
     retire   from here on no new plan reads the shard: its weight is 0, for good
 
-Loaders do not read these files: a plan's ``shards.jsonl`` holds the records it uses
+A record of a shard in one file (`olmo_loader.container`) says ``layout: tok``; its name is still
+``<stem>.npy``. Loaders do not read these files: a plan's ``shards.jsonl`` holds the records it uses
 (`olmo_loader.plan`).
 """
 
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from olmo_loader.container import is_container
 from olmo_loader.errors import ConfigurationError, IntegrityError, NotInThisVersion
 from olmo_loader.records import canonical_json, parse_record, require_keys, seal, sha256_hex
 
@@ -102,6 +104,8 @@ def add_record(
         "prev": None if previous is None else sha256_hex(previous),
         **{field: header[field] for field in _HEADER_FIELDS},
     }
+    if is_container(header):
+        record["layout"] = header["layout"]
     return canonical_json(seal(record))
 
 

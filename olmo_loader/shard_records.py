@@ -21,6 +21,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.container import CONTAINER_SUFFIX
 from olmo_loader.errors import IntegrityError, LoaderError
 from olmo_loader.overriding import override
 from olmo_loader.records import sha256_hex
@@ -58,6 +59,8 @@ class ShardColumns:
     """True where the weight is 0."""
     masked: NDArray[np.bool_]
     """True where the record names a label mask."""
+    packed: NDArray[np.bool_]
+    """True where the shard lies in a ``.tok`` container."""
 
     def __len__(self) -> int:
         return len(self.size)
@@ -84,7 +87,13 @@ def columns_of(records: Sequence[Mapping[str, Any]]) -> ShardColumns:
     }
     retired = [record["weight"] == 0 for record in records]
     masked = [MASK_SUFFIX in record["sidecars"] for record in records]
-    return ShardColumns(**values, retired=np.array(retired, bool), masked=np.array(masked, bool))
+    packed = [CONTAINER_SUFFIX in record["sidecars"] for record in records]
+    return ShardColumns(
+        **values,
+        retired=np.array(retired, bool),
+        masked=np.array(masked, bool),
+        packed=np.array(packed, bool),
+    )
 
 
 class ShardRecords(Sequence[dict[str, Any]]):
@@ -314,7 +323,10 @@ class _Grid:
             return None
         retired = (weight == b"0.0") | (weight == b"0")
         return ShardColumns(
-            **values, retired=retired, masked=np.full(count, MASK_SUFFIX in self.sidecars)
+            **values,
+            retired=retired,
+            masked=np.full(count, MASK_SUFFIX in self.sidecars),
+            packed=np.full(count, CONTAINER_SUFFIX in self.sidecars),
         )
 
     def _is_key(self, column: int) -> bool:

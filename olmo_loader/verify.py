@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES, crc32c_blocks
+from olmo_loader.container import CONTAINER_SUFFIX, is_container
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_file
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError, IntegrityError, LoaderError
@@ -27,7 +28,10 @@ from olmo_loader.shard_files import (
     MASK_SUFFIX,
     ShardHeader,
     check_docs,
+    open_crcs,
     open_docs,
+    open_ids,
+    read_header,
     sha256_file,
     sidecar_path,
 )
@@ -93,6 +97,10 @@ def verify_shard(folder: Path, record: dict[str, Any]) -> Iterator[str]:
         for fault in _verify_file(sidecar_path(path, suffix), entry):
             sound = False
             yield fault
+    if is_container(record):
+        if sound:
+            yield from _verify_container(path, record)
+        return
     if not path.exists():
         yield f"{path}: missing"
         return
@@ -102,6 +110,19 @@ def verify_shard(folder: Path, record: dict[str, Any]) -> Iterator[str]:
     if sound:
         yield from _verify_sidecars(path, record)
         yield from _verify_tokens(path, record)
+
+
+def _verify_container(path: Path, record: dict[str, Any]) -> Iterator[str]:
+    """Check an undamaged container against its index record."""
+    try:
+        header = read_header(path)
+        check_docs(open_docs(path, header.n_docs), header, str(path))
+    except IntegrityError as error:
+        yield str(error)
+        return
+    yield from _compare_header(header, record, path.with_suffix(CONTAINER_SUFFIX))
+    yield from _verify_mask(path, record)
+    yield from _verify_tokens(path, record)
 
 
 def verify_plan(folder: Path, plan_id: str) -> Iterator[str]:
@@ -223,33 +244,43 @@ def _verify_sidecars(path: Path, record: dict[str, Any]) -> Iterator[str]:
     except IntegrityError as error:
         yield str(error)
         return
-    if MASK_SUFFIX in record["sidecars"]:
-        mask = np.fromfile(sidecar_path(path, MASK_SUFFIX), np.uint8)
-        if len(mask) != record["n_tokens"] or mask.max(initial=0) > 1:
-            yield (
-                f"{sidecar_path(path, MASK_SUFFIX)}: {len(mask)} bytes up to "
-                f"{mask.max(initial=0)} are no label mask of {record['n_tokens']} tokens"
-            )
+    yield from _compare_header(header, record, header_path)
+    yield from _verify_mask(path, record)
+
+
+def _compare_header(header: ShardHeader, record: dict[str, Any], path: Path) -> Iterator[str]:
     different = [key for key in _HEADER_FIELDS if getattr(header, key) != record[key]]
     if different or header.dtype.name != record["dtype"]:
-        yield f"{header_path}: differs from the index in {', '.join(different or ['dtype'])}"
+        yield f"{path}: differs from the index in {', '.join(different or ['dtype'])}"
+
+
+def _verify_mask(path: Path, record: dict[str, Any]) -> Iterator[str]:
+    if MASK_SUFFIX not in record["sidecars"]:
+        return
+    mask = np.fromfile(sidecar_path(path, MASK_SUFFIX), np.uint8)
+    if len(mask) != record["n_tokens"] or mask.max(initial=0) > 1:
+        yield (
+            f"{sidecar_path(path, MASK_SUFFIX)}: {len(mask)} bytes up to {mask.max(initial=0)} "
+            f"are no label mask of {record['n_tokens']} tokens"
+        )
 
 
 def _verify_tokens(path: Path, record: dict[str, Any]) -> Iterator[str]:
-    stored = np.fromfile(sidecar_path(path, CRC_SUFFIX), "<u4")
+    stored = open_crcs(path)
     dtype, digest, highest, block = check_token_dtype(record["dtype"]), hashlib.sha256(), -1, 0
     if len(stored) != -(-record["size"] // CRC_BLOCK_BYTES):
         yield f"{sidecar_path(path, CRC_SUFFIX)}: {len(stored)} checksums for {path}"
         return
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            highest = max(highest, int(np.frombuffer(chunk, dtype).max()))
-            sums = crc32c_blocks(chunk)
-            for wrong in np.flatnonzero(sums != stored[block : block + len(sums)]).tolist():
-                begin = (block + wrong) * CRC_BLOCK_BYTES
-                yield f"{path}: damaged in bytes {begin}..{begin + CRC_BLOCK_BYTES}"
-            block += len(sums)
+    ids, step = open_ids(path, dtype), _CHUNK_BYTES // dtype.itemsize
+    for first in range(0, len(ids), step):
+        chunk = np.array(ids[first : first + step])
+        digest.update(chunk.data)
+        highest = max(highest, int(chunk.max()))
+        sums = crc32c_blocks(chunk.data.cast("B"))
+        for wrong in np.flatnonzero(sums != stored[block : block + len(sums)]).tolist():
+            begin = (block + wrong) * CRC_BLOCK_BYTES
+            yield f"{path}: damaged in bytes {begin}..{begin + CRC_BLOCK_BYTES}"
+        block += len(sums)
     if digest.hexdigest() != record["sha256"]:
         yield f"{path}: damaged, its sha256 is not the recorded one"
     elif highest != record["max_id"]:

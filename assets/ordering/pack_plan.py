@@ -31,7 +31,7 @@ from olmo_loader.instance_tables import (
     separator_gap,
 )
 from olmo_loader.plan_identity import group_numbers
-from olmo_loader.shard_files import open_docs
+from olmo_loader.shard_files import open_docs, open_ids
 from olmo_loader.takedowns import spans_by_shard
 
 LOW_UTILIZATION = 0.9
@@ -187,7 +187,7 @@ class Packer:
         self.report.documents += len(starts)
         long = ends - starts > self._slots
         if long.any():
-            ids = np.memmap(tokens_path, dtype.newbyteorder("<"), mode="r")
+            ids = open_ids(tokens_path, dtype)
             starts, ends = self._cut(starts, ends, long, ids)
         pieces = np.empty(len(starts), SPAN)
         pieces["shard"], pieces["start"], pieces["length"] = shard, starts, ends - starts

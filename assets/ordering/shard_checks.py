@@ -11,7 +11,16 @@ import numpy as np
 
 from assets.engine import run_tasks
 from assets.errors import IntegrityError
-from olmo_loader.shard_files import HEADER_SUFFIX, open_docs, sha256_file, sidecar_path
+from olmo_loader.container import is_container
+from olmo_loader.errors import LoaderError
+from olmo_loader.shard_files import (
+    HEADER_SUFFIX,
+    open_docs,
+    open_ids,
+    read_header,
+    sha256_file,
+    sidecar_path,
+)
 from olmo_loader.verify import verify_shard
 
 CHUNK_TOKENS = 1 << 22
@@ -97,13 +106,26 @@ def check_shard_sizes(dataset_dir: Path, record: dict[str, Any]) -> int:
         IntegrityError: names the file and what differs.
     """
     tokens_path = dataset_dir / record["shard"]
-    total = _check_size(tokens_path, record["size"])
+    total = 0 if is_container(record) else _check_size(tokens_path, record["size"])
     for suffix, expected in record["sidecars"].items():
         total += _check_size(sidecar_path(tokens_path, suffix), expected["size"])
+    if is_container(record):
+        _check_container(tokens_path, record)
+        return total
     header_path = sidecar_path(tokens_path, HEADER_SUFFIX)
     if sha256_file(header_path) != record["sidecars"][HEADER_SUFFIX]["sha256"]:
         raise IntegrityError(f"{header_path}: damaged, its sha256 is not the recorded one")
     return total
+
+
+def _check_container(tokens_path: Path, record: dict[str, Any]) -> None:
+    """Compare the header inside a container, whose page has a checksum, with the index."""
+    try:
+        header = read_header(tokens_path)
+    except LoaderError as error:
+        raise IntegrityError(str(error)) from error
+    if header.sha256 != record["sha256"] or header.n_docs != record["n_docs"]:
+        raise IntegrityError(f"{tokens_path}: its container is of another shard")
 
 
 def check_shard_bytes(dataset_dir: Path, record: dict[str, Any]) -> int:
@@ -134,7 +156,7 @@ def check_document_ends(dataset_dir: Path, record: dict[str, Any]) -> None:
     starts = np.asarray(open_docs(tokens_path, record["n_docs"])["start"], np.int64)
     if record["n_tokens"] == 0:
         return
-    ids = np.memmap(tokens_path, np.dtype(record["dtype"]).newbyteorder("<"), mode="r")
+    ids = open_ids(tokens_path, np.dtype(record["dtype"]))
     for first in range(0, len(ids), CHUNK_TOKENS):
         last = min(first + CHUNK_TOKENS, len(ids))
         found = np.flatnonzero(ids[first:last] == record["eos_token_id"]) + first

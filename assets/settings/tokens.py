@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assets.errors import ConfigurationError
-from assets.settings.checks import refuse_later, require
+from assets.settings.checks import require
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """owner/name of a repository on the hub."""
@@ -86,12 +86,13 @@ class ShardingSettings:
     max_tokens: int = 268_435_456
     min_tokens: int = 262_144
     """A smaller rest of a group stays pending until more documents land."""
-    layout: str = "raw"
+    layout: Literal["raw", "tok"] = "raw"
+    """`raw`: bare ids that OLMo reads, with sidecars; `tok`: one file per shard, of which only
+    Dolma's table and the label mask stay outside."""
     document_order: Literal["landing", "seeded"] = "landing"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        refuse_later("layout", self.layout, accepted="raw")
         require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
         require(
             0 <= self.min_tokens <= self.max_tokens,

@@ -19,6 +19,7 @@ from assets.root import ObjectRef, Root
 from assets.sharding.gather import iter_documents
 from assets.sharding.groups import Segment
 from assets.tokenizing.token_parts import TokenRows
+from olmo_loader.container import CONTAINER_SUFFIX, RAW, is_container
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.shard_format import HEADER_SUFFIX, TOKENS_SUFFIX, ShardWriter
 
@@ -54,6 +55,7 @@ class ShardTask:
     start: int
     end: int
     segments: tuple[Segment, ...]
+    layout: str = RAW
 
     @property
     def record_name(self) -> str:
@@ -67,6 +69,7 @@ def shard_fingerprint(
     generation: int,
     segments: tuple[Segment, ...],
     cutting: dict[str, Any],
+    layout: str = RAW,
 ) -> str:
     """Return the fingerprint of a shard: its documents, the tokenizer, and how the group is cut."""
     return fingerprint(
@@ -81,6 +84,7 @@ def shard_fingerprint(
         generation=generation,
         segments=[segment.as_dict() for segment in segments],
         cutting=cutting,
+        **({} if layout == RAW else {"layout": layout}),
     )
 
 
@@ -130,6 +134,7 @@ def _write(root: Root, task: ShardTask, folder: Path, stem: str) -> dict[str, An
         generation=task.generation,
         stratum=task.stratum,
         split=task.split,
+        layout=task.layout,
     ) as writer:
         for rows in iter_documents(root, task.segments, dtype=dtype, workspace=folder):
             starts = _check_documents(rows, identity.eos_token_id, task.shard)
@@ -164,8 +169,10 @@ def _publish(
 ) -> list[ObjectRef]:
     """Move the files into place, the header last; their hashes are known from writing them."""
     base = f"{DATASET}{task.shard.removesuffix(TOKENS_SUFFIX)}"
-    described = {TOKENS_SUFFIX: {"size": header["size"], "sha256": header["sha256"]}}
-    described |= header["sidecars"]
-    for suffix in sorted(described, key=lambda suffix: suffix == HEADER_SUFFIX):
+    described = dict(header["sidecars"])
+    if not is_container(header):
+        described[TOKENS_SUFFIX] = {"size": header["size"], "sha256": header["sha256"]}
+    last = (HEADER_SUFFIX, CONTAINER_SUFFIX)
+    for suffix in sorted(described, key=lambda suffix: suffix in last):
         root.storage.put_file(f"{base}{suffix}", folder / f"{stem}{suffix}")
     return [ObjectRef(name=f"{base}{suffix}", **item) for suffix, item in described.items()]

@@ -207,6 +207,7 @@ class _Planner:
             start=cut.start,
             end=cut.end,
             segments=group.segments(cut.start, cut.end),
+            layout=self._settings.layout,
         )
 
     def _name(self, group: Group, number: int, generation: int, start: int, end: int) -> str:
@@ -216,6 +217,7 @@ class _Planner:
             generation,
             group.segments(start, end),
             self._cutting,
+            self._settings.layout,
         )
         return shard_name(group.source, number, hashed)
 

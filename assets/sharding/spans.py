@@ -13,6 +13,7 @@ from assets.settings.tokens import ShardingSettings
 from assets.sharding.groups import complete_groups
 from assets.sharding.index import DATASET
 from assets.sources.landing_log import LandingLog
+from olmo_loader.container import CONTAINER_SUFFIX, ContainerLayout, is_container
 from olmo_loader.shard_format import DOC_RECORD, DOCS_SUFFIX, sidecar_path
 from olmo_loader.shard_index import group_of
 
@@ -81,6 +82,14 @@ def pending_documents(
 
 
 def _read_docs(root: Root, record: dict[str, Any]) -> np.ndarray[Any, Any]:
-    name = sidecar_path(Path(f"{DATASET}{record['shard']}"), DOCS_SUFFIX).as_posix()
+    tokens_name = Path(f"{DATASET}{record['shard']}")
+    if is_container(record):
+        place = ContainerLayout.of(record).docs
+        container = record["sidecars"][CONTAINER_SUFFIX]
+        name = sidecar_path(tokens_name, CONTAINER_SUFFIX).as_posix()
+        with root.open(ObjectRef(name=name, **container)) as file:
+            file.seek(place.offset)
+            return np.frombuffer(file.read(place.size), DOC_RECORD)
+    name = sidecar_path(tokens_name, DOCS_SUFFIX).as_posix()
     data = root.read_bytes(ObjectRef(name=name, **record["sidecars"][DOCS_SUFFIX]))
     return np.frombuffer(data, DOC_RECORD)

@@ -12,7 +12,7 @@ from assets.root import Root
 from assets.sharding.gather import iter_documents
 from assets.sharding.groups import Group
 from olmo_loader.dtypes import check_token_dtype
-from olmo_loader.shard_format import MASK_SUFFIX, sidecar_path
+from olmo_loader.shard_format import MASK_SUFFIX, open_ids, sidecar_path
 
 
 def compare_shard(root: Root, dataset_dir: Path, group: Group, record: dict[str, Any]) -> int:
@@ -26,7 +26,7 @@ def compare_shard(root: Root, dataset_dir: Path, group: Group, record: dict[str,
     """
     path = dataset_dir / record["shard"]
     dtype = check_token_dtype(record["dtype"])
-    ids = np.memmap(path, dtype, mode="r") if record["n_tokens"] else np.zeros(0, dtype)
+    ids = open_ids(path, dtype)
     mask = None
     if MASK_SUFFIX in record["sidecars"]:
         mask = np.memmap(sidecar_path(path, MASK_SUFFIX), np.uint8, mode="r")

@@ -115,7 +115,7 @@ def encode_texts(
         IntegrityError: the tokenizer gave the EOS or BOS id inside a document, or the engine's ids
             are not the reference's.
     """
-    for piece in _slices(texts):
+    for piece in slices(texts):
         runs = _long_runs(piece, rules.max_run_bytes)
         given = (
             pc.if_else(pa.array(runs > 0), pa.scalar("", piece.type), piece)
@@ -141,7 +141,8 @@ def _long_runs(texts: pa.Array, limit: int | None) -> Lengths:
     return found
 
 
-def _slices(texts: pa.Array) -> Iterator[pa.Array]:
+def slices(texts: pa.Array) -> Iterator[pa.Array]:
+    """Yield slices of up to `BATCH_BYTES` of text, or one longer text."""
     ends = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False))
     start = 0
     while start < len(texts):
@@ -229,6 +230,17 @@ def _assemble(
 
 def _count_special_strings(tokenizer: LoadedTokenizer, texts: pa.Array) -> int:
     pattern = tokenizer.special_pattern
-    if pattern is None:
+    if pattern is None or texts.buffers()[2] is None:
+        return 0
+    # Looking for a string in all bytes at once is many times quicker than a pattern in each text.
+    data = _joined(texts)
+    if not any(token.encode() in data for token in tokenizer.special_tokens):
         return 0
     return pc.sum(pc.count_substring_regex(texts, pattern)).as_py() or 0
+
+
+def _joined(texts: pa.Array) -> bytes:
+    """Return the bytes of texts that are a slice of many."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)
+    first, last = offsets[texts.offset], offsets[texts.offset + len(texts)]
+    return bytes(memoryview(texts.buffers()[2])[first:last])

@@ -9,7 +9,6 @@ its pieces are rows of their own that keep its id and row number.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -169,12 +168,22 @@ def tokenize_task(task: TokenizeTask) -> list[PartEntry]:
         ]
 
 
-@functools.lru_cache(maxsize=1)
 def _load(root_url: str, sha256: str, engine: str) -> tuple[LoadedTokenizer, Engine]:
-    """Load the pinned tokenizer once per process: that takes longer than a small part."""
-    root = Root(root_url)
-    pin = read_pin(root)
-    if pin is None or pin.sha256 != sha256:
-        raise IntegrityError(f"{root_url}: the pinned tokenizer is no longer {sha256}")
-    tokenizer = pin.load(root)
-    return tokenizer, load_engine(tokenizer.data, tokenizer.reference, wanted=engine)
+    """Load the pinned tokenizer once per process: that takes longer than a small part.
+
+    What was loaded as `auto` is kept under the engine's own name, by which tasks ask for it.
+    """
+    found = _LOADED.get((root_url, sha256, engine))
+    if found is None:
+        root = Root(root_url)
+        pin = read_pin(root)
+        if pin is None or pin.sha256 != sha256:
+            raise IntegrityError(f"{root_url}: the pinned tokenizer is no longer {sha256}")
+        tokenizer = pin.load(root)
+        found = tokenizer, load_engine(tokenizer.data, tokenizer.reference, wanted=engine)
+        _LOADED.clear()
+        _LOADED[root_url, sha256, engine] = _LOADED[root_url, sha256, found[1].name] = found
+    return found
+
+
+_LOADED: dict[tuple[str, str, str], tuple[LoadedTokenizer, Engine]] = {}

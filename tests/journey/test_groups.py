@@ -10,6 +10,7 @@ from assets.catalog.explain import Explainer
 from assets.manifest import Manifest
 from assets.settings.sources import HoldoutSettings
 from assets.sharding.index import ShardIndex
+from assets.upkeep.gc import gc
 from assets.upkeep.verify import verify
 from olmo_loader import build_eval_dataloader, build_train_dataloader
 from tests.journey.corpus import content_of, make_corpus, make_settings, run_journey
@@ -85,3 +86,24 @@ def test_growing_equals_replaying_the_log_with_groups(tmp_path):
     again = content_of(run_journey(settings))
     assert content_of(grown) == again
     assert verify(grown, settings) == []
+
+
+def test_the_layout_of_shards_changes_no_batch_and_is_proved(tmp_path):
+    folder = tmp_path / "corpus"
+    make_corpus(folder)
+    plans, found = [], []
+    for layout in ("raw", "tok"):
+        settings = grouped(folder, tmp_path / layout)
+        sharding = dataclasses.replace(settings.sharding, layout=layout)
+        settings = dataclasses.replace(settings, sharding=sharding)
+        root = run_journey(settings)
+        assert verify(root, settings) == []
+        assert gc(root, older_than_s=0).garbage == () or all(
+            ".task.json" in item.name for item in gc(root, older_than_s=0).garbage
+        )
+        loader = build_train_dataloader(f"{root.url}/dataset", global_batch_size=2, num_threads=0)
+        plans.append(loader.state_dict()["plan"])
+        found.append([batch["input_ids"].numpy() for batch in loader])
+        assert content_of(run_journey(settings)) == content_of(root)
+    assert plans[0] == plans[1]
+    assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))

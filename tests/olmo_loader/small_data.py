@@ -91,6 +91,7 @@ class SmallDataset:
         split: str = "train",
         *,
         mask_every: int = 0,
+        layout: str = "raw",
     ) -> dict[str, Any]:
         """Add a shard; every `mask_every`-th token of it is masked."""
         documents = make_documents(seed, count)
@@ -99,7 +100,12 @@ class SmallDataset:
         shard = shard_name(source, number, fingerprint)
         path = self.folder / shard
         with writer(
-            path.parent, path.stem, source=source, generation=generation, split=split
+            path.parent,
+            path.stem,
+            source=source,
+            generation=generation,
+            split=split,
+            layout=layout,
         ) as out:
             places = np.arange(sum(map(len, documents)))
             mask = places % mask_every != 0 if mask_every else None
