@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES
 from olmo_loader.container import (
-    LAYOUTS,
+    CONTAINER,
+    RAW,
     ContainerLayout,
     container_path,
     read_container_header,
@@ -129,7 +130,7 @@ class ShardHeader:
     split: str
 
     @classmethod
-    def parse(cls, data: bytes, where: str) -> ShardHeader:
+    def parse(cls, data: bytes, where: str, layout: str = RAW) -> ShardHeader:
         """Read and check a header: O(1), from the header's own bytes.
 
         Raises:
@@ -138,7 +139,7 @@ class ShardHeader:
         record = parse_record(data, where)
         require_keys(record, _HEADER_KEYS, where)
         kind = (record["format"], record["version"], record["layout"])
-        if kind[:2] != (SHARD_FORMAT, SHARD_VERSION) or kind[2] not in LAYOUTS:
+        if kind != (SHARD_FORMAT, SHARD_VERSION, layout):
             raise IntegrityError(f"{where}: {kind} is no shard this version reads")
         if record["crc"] != {"algorithm": "CRC32C", "block_bytes": CRC_BLOCK_BYTES}:
             raise IntegrityError(f"{where}: unknown checksums {record['crc']}")
@@ -174,7 +175,7 @@ def read_header(tokens_path: Path) -> ShardHeader:
     container = container_path(tokens_path)
     if container is not None:
         record = canonical_json(read_container_header(container))
-        return ShardHeader.parse(record, str(container))
+        return ShardHeader.parse(record, str(container), CONTAINER)
     path = sidecar_path(tokens_path, HEADER_SUFFIX)
     header = ShardHeader.parse(path.read_bytes(), str(path))
     size = tokens_path.stat().st_size
