@@ -8,15 +8,18 @@ block of about `_BLOCK_INSTANCES` instances at once, and each batch takes its pa
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.balance import balanced_ranks
 from olmo_loader.batch_cuts import BatchCuts
+from olmo_loader.errors import ConfigurationError
 from olmo_loader.global_indices import Order, order_at
 from olmo_loader.instance_reader import Places
+from olmo_loader.packing import TableReader
 from olmo_loader.slicing import rank_slice
 from olmo_loader.training_data import TrainingData
 
@@ -47,11 +50,23 @@ class BatchPlaces:
         cuts: where batches begin and end.
         world_size: number of ranks.
         rank: this one's number.
+        balance_attention: share each batch out by attention cost, see `olmo_loader.balance`.
+
+    Raises:
+        ConfigurationError: costs are asked for, and the plan's instances do not list documents.
     """
 
     def __init__(
-        self, data: TrainingData, order: Order, cuts: BatchCuts, *, world_size: int, rank: int
+        self,
+        data: TrainingData,
+        order: Order,
+        cuts: BatchCuts,
+        *,
+        world_size: int,
+        rank: int,
+        balance_attention: bool = False,
     ) -> None:
+        self._costs = _attention_costs(data) if balance_attention else None
         self._data, self._order, self._cuts = data, order, cuts
         self._world_size, self._rank = world_size, rank
         self._size = max(_BLOCK_INSTANCES // cuts.batch_size, 1)
@@ -76,13 +91,19 @@ class BatchPlaces:
         index = np.concatenate([row[:count] for row, count in zip(rows, counted, strict=True)])
         owners = np.repeat(np.arange(len(rows)), counted)
         tokens = self._data.count_tokens(index, owners, len(rows))
-        mine = [rank_slice(row, self._rank, self._world_size) for row in rows]
+        mine = self._own(rows)
         places = self._data.dataset.batches.place(np.concatenate(mine))
         ends = np.cumsum([len(row) for row in mine]).tolist()
         return [
             PlacedBatch(places.part(end - len(row), end), counts, bound[1])
             for row, end, counts, bound in zip(mine, ends, tokens, bounds, strict=True)
         ]
+
+    def _own(self, rows: Sequence[Rows]) -> list[Rows]:
+        """Return this rank's instances of each batch."""
+        if self._costs is None:
+            return [rank_slice(row, self._rank, self._world_size) for row in rows]
+        return [row[balanced_ranks(self._costs(row), self._world_size)[self._rank]] for row in rows]
 
     def _rows(self, bounds: list[tuple[int, int]]) -> tuple[Sequence[Rows], list[int]]:
         """Return the instances of each batch, all ranks, and how many of them count."""
@@ -92,3 +113,13 @@ class BatchPlaces:
             return list(order_at(self._order, first, last).reshape(-1, size)), counted
         cut = self._cuts.positions
         return [cut(self._order, begin, end, self._world_size) for begin, end in bounds], counted
+
+
+def _attention_costs(data: TrainingData) -> Callable[[Rows], NDArray[np.float64]]:
+    reader = data.dataset.reader
+    if isinstance(reader, TableReader) and reader.knows_costs:
+        return reader.attention_costs
+    raise ConfigurationError(
+        "balance_attention needs a plan whose instances list their documents: set "
+        "ordering.packing to best_fit, or leave balance_attention out"
+    )

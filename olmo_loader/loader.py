@@ -44,6 +44,7 @@ def build_train_dataloader(
     world_size: int | None = None,
     rank: int | None = None,
     drop_last: bool = False,
+    balance_attention: bool = False,
     doc_boundaries: str | None = None,
     generate_doc_lengths: bool = False,
     generate_attention_mask: bool = False,
@@ -82,6 +83,8 @@ def build_train_dataloader(
         world_size: number of ranks, by default torch.distributed's, or torchrun's environment.
         rank: this one's number, likewise.
         drop_last: leave out the last batch of an epoch when it is not full.
+        balance_attention: of a packed plan: ranks share each batch so that attention masked by
+            document costs each about as much. Which instances are in a step stays as it is.
         doc_boundaries: ``stored`` (default of a published data set) or ``eos`` (of plain files).
         generate_doc_lengths: batches get ``doc_lens`` and ``max_doc_lens``.
         generate_attention_mask: batches get ``attention_mask``.
@@ -123,6 +126,7 @@ def build_train_dataloader(
         world_size=world,
         rank=distributed.global_rank() if rank is None else rank,
         drop_last=drop_last,
+        balance_attention=balance_attention,
     )
     if work_dir is not None and state is None and save_overwrite is not None:
         guard_work_dir(work_dir, rank=shape.rank, save_overwrite=save_overwrite)

@@ -137,16 +137,15 @@ class TableReader(InstanceReader):
         for row, begin, end in padding:
             raw[row, begin:end] = self.files.pad_token_id
         self._read_spans(raw, spans, rows, places)
+        behind = places > 0 if self.separator_id is not None else np.zeros(len(places), bool)
         if self.separator_id is not None:
-            behind = places > 0
             raw[rows[behind], places[behind] - 1] = self.separator_id
         masked = self._masked(spans, rows, places)
         mask = self._label_mask(raw.shape, spans, rows, places) if self.masks_labels else None
         if mask is not None:
             for row, begin, end in [*masked, *padding]:
                 mask[row, begin:end] = False
-            if self.separator_id is not None:
-                mask[rows[behind], places[behind] - 1] = False
+            mask[rows[behind], places[behind] - 1] = False
         files, starts = self._firsts(spans, counts)
         return Instances(index, raw, files, starts, mask, masked, self.files.pad_token_id)
 
@@ -266,6 +265,21 @@ class TableReader(InstanceReader):
             groups = groups + np.repeat(first_group, pieces)
         counts = np.bincount(groups, weights=spans["length"], minlength=num_groups)
         return counts.astype(np.int64)
+
+    @property
+    def knows_costs(self) -> bool:
+        """True when every instance lists its documents: `attention_costs` can be told."""
+        return self._spans is not None and all(
+            table.kind == SPANS or not table.num_instances for table in self._tables
+        )
+
+    def attention_costs(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the sum of squared span lengths of each instance, float64 ``(instances,)``."""
+        spans, counts = self.pieces(index)
+        squares = np.concatenate(([0.0], np.cumsum(spans["length"].astype(np.float64) ** 2)))
+        ends = np.cumsum(counts)
+        costs: NDArray[np.float64] = squares[ends] - squares[ends - counts]
+        return costs
 
     def real_tokens(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the tokens of each instance that are not padding, int64 ``(instances,)``."""

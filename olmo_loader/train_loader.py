@@ -46,6 +46,7 @@ class Shape:
     world_size: int
     rank: int
     drop_last: bool
+    balance_attention: bool = False
 
 
 class TrainLoader:
@@ -246,6 +247,7 @@ class TrainLoader:
                 self._cuts(self._data, start.total_size, start.instances),
                 world_size=self._shape.world_size,
                 rank=self._shape.rank,
+                balance_attention=self._shape.balance_attention,
             ),
             self._batches_left(),
             self._ahead,

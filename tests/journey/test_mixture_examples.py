@@ -37,7 +37,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def small(settings: Settings, root: Path, *, length: int = 32) -> Settings:
     """The example at the size of a test: what it says about sources and order stays."""
     sources = tuple(
-        dataclasses.replace(source, profile="none", format="jsonl", languages="any")
+        dataclasses.replace(source, profile="none", format="jsonl", languages=("any",))
         for source in settings.sources
     )
     tokenizer = settings.tokenizer

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
@@ -161,7 +163,12 @@ def test_drift_is_measured_against_the_time_average_and_raises_an_alarm(
     mixed = mixture((0.8, 0.2), tokens=2000 * SLOTS, temperature=heat)
     _, _, made = drawn(mixed, (2000, 1000))
     state = made.state
-    common = {"slots": SLOTS, "targets": state.targets, "instances": state.drawn, "sizes": (1, 1)}
+    common: dict[str, Any] = {
+        "slots": SLOTS,
+        "targets": state.targets,
+        "instances": state.drawn,
+        "sizes": (1, 1),
+    }
     rows = share_rows(0, mixed, tokens=state.consumed, **common)
     assert rows[1]["target"] > 0.22, "a temperature above 1 raises the small group's average"
     assert abs(rows[1]["drift"]) < rows[1]["drift_allowed"] < 0.002
