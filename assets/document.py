@@ -89,6 +89,7 @@ SIGNALS = pa.struct(
         pa.field("data_file_characters", pa.int64()),
         pa.field("digit_ratio", pa.float64()),
         pa.field("word_divergence", pa.float64()),
+        pa.field("bad_words", pa.int32()),
     ]
 )
 """Measured values of the cleaning rules; a field is null where its rule was not reached."""

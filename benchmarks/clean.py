@@ -5,7 +5,7 @@
 - signals: word split, Gopher quality and repetition, C4 and FineWeb line statistics of extracted
   texts, one process each; datatrove's four filters on the same texts;
 - pages: from WARC files to kept texts (main text, language, all those rules), two processes each.
-  The CPU seconds are those of the whole tree, imports and start included.
+  The CPU seconds are those of the whole tree, imports and start included and also reported apart.
 
 The first call of a kernel compiles it, if it is not cached: measured first and reported apart. A
 peer runs where its virtual environment is (`make .venv-clean-dolma/.installed`).
@@ -122,26 +122,32 @@ def bench_signals(texts: list[str], folder: Path) -> None:
     say("  so many times ours (CPU)", sum(theirs.values()) / ours)
 
 
-def bench_pages(corpus: Path, folder: Path, extractors: list[str]) -> None:
-    """Print the CPU seconds of the whole way, ours and the peers'."""
-    ours = {}
+def bench_pages(corpus: Path, one_page: Path, folder: Path, extractors: list[str]) -> None:
+    """Print the CPU seconds of the whole way, ours and the peers', and what a start costs each."""
+    tools = {}
     for extractor in extractors:
-        command = [sys.executable, "-m", "benchmarks.clean", "--pages", str(corpus)]
-        command += [str(folder / extractor), extractor]
-        ours[extractor], line = tree_cpu(command)
-        say(f"pages, ours with {extractor}, CPU s of the tree ({line})", ours[extractor])
-    for name, python, more in (
-        ("dolma", DOLMA, ["clean_dolma.py"]),
-        ("datatrove", DATATROVE, ["clean_datatrove.py", "pages"]),
+        tools[f"ours with {extractor}"] = (
+            [sys.executable, "-m", "benchmarks.clean", "--pages"],
+            [extractor],
+        )
+    for name, python, words, last in (
+        ("dolma", DOLMA, ["clean_dolma.py"], []),
+        ("datatrove", DATATROVE, ["clean_datatrove.py", "pages"], [str(model_path())]),
     ):
-        if not python.exists():
-            continue
-        script = [str(CHECKOUT / "benchmarks" / more[0]), *more[1:]]
-        last = [str(model_path())] if name == "datatrove" else []
-        theirs, line = tree_cpu([str(python), *script, str(corpus), str(folder / name), *last])
-        say(f"pages, {name}, CPU s of the tree ({line})", theirs)
-        for extractor, seconds in ours.items():
-            say(f"  so many times ours with {extractor}", theirs / seconds)
+        if python.exists():
+            script = str(CHECKOUT / "benchmarks" / words[0])
+            tools[name] = ([str(python), script, *words[1:]], last)
+    costs = {}
+    for name, (command, last) in tools.items():
+        start, _ = tree_cpu([*command, str(one_page), str(folder / f"{name}-one"), *last])
+        total, line = tree_cpu([*command, str(corpus), str(folder / name), *last])
+        costs[name] = (total, total - start)
+        say(f"pages, {name}, CPU s of the tree ({line})", total)
+        say("  of it for one page: imports and start", start)
+    for ours in (name for name in costs if name.startswith("ours")):
+        for peer in (name for name in costs if not name.startswith("ours")):
+            say(f"{peer} costs so many times {ours}", costs[peer][0] / costs[ours][0])
+            say("  without imports and start", costs[peer][1] / costs[ours][1])
 
 
 def extracted(paths: list[Path]) -> list[str]:
@@ -183,7 +189,9 @@ def main() -> None:
         if arguments.only != "pages":
             bench_signals(extracted(build_corpus(arguments.folder)), Path(folder))
         if arguments.only != "signals":
-            bench_pages(paths[0].parent, Path(folder), arguments.extractor or ["resiliparse"])
+            one = build_corpus(arguments.folder, repeat=0)
+            extractors = arguments.extractor or ["resiliparse"]
+            bench_pages(paths[0].parent, one[0].parent, Path(folder), extractors)
 
 
 if __name__ == "__main__":

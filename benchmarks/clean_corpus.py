@@ -25,19 +25,23 @@ _DATE = "2024-01-01T00:00:00Z"
 def build_corpus(folder: Path, *, repeat: int = 1) -> list[Path]:
     """Write the WARC files below `folder` unless they are there; return their paths.
 
+    With `repeat` 0 there is a file of one page: what remains of a tool's cost is its start.
+
     Raises:
         CalledProcessError: a package cannot be fetched or unpacked.
     """
     target = folder / f"warc-{repeat}"
     paths = [target / f"pages-{number}.warc.gz" for number in range(NUM_FILES)]
-    if all(path.exists() for path in paths):
-        return paths
+    if all(path.exists() for path in (paths[:1] if repeat == 0 else paths)):
+        return paths[:1] if repeat == 0 else paths
     pages = _pages(folder)
+    if repeat == 0:
+        pages, paths = pages[:1], paths[:1]
     target.mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(paths):
         chosen = [
             Page(url=f"https://pages.test/{copy}/{url}", html=html)
-            for copy in range(repeat)
+            for copy in range(max(repeat, 1))
             for url, html in pages[number::NUM_FILES]
         ]
         path.write_bytes(warc_bytes(chosen, date=_DATE, software="bench-clean"))

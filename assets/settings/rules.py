@@ -179,6 +179,21 @@ class C4Rules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BadWordRules:
+    """C4's list of bad words; see `assets.cleaning.bad_words`."""
+
+    enabled: bool = False
+    files: dict[str, str] = field(default_factory=dict)
+    """A file of one entry a line by language label, relative to the configuration file; documents
+    in other languages are not asked."""
+    max_bad_words: int | None = 0
+    """0 drops what has one, null only notes it."""
+
+    def __post_init__(self) -> None:
+        require(not self.enabled or bool(self.files), "files: name a list for some language")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class WebLineRules:
     """Boilerplate lines of web pages go (RefinedWeb, as in DCLM); see `assets.cleaning.web_lines`.
 
@@ -323,6 +338,7 @@ class CleaningRules:
     fineweb: FineWebRules = field(default_factory=FineWebRules)
     paragraphs: ParagraphRules = field(default_factory=ParagraphRules)
     distribution: DistributionRules = field(default_factory=DistributionRules)
+    bad_words: BadWordRules = field(default_factory=BadWordRules)
     characters: CharacterRules = field(default_factory=CharacterRules)
     gopher_repetition: GopherRepetitionRules = field(default_factory=GopherRepetitionRules)
 
@@ -335,8 +351,10 @@ class CleaningRules:
             if (path := getattr(urls, name)) is not None
         }
         files = {label: str(base_dir / path) for label, path in quality.stop_word_files.items()}
+        bad = {label: str(base_dir / path) for label, path in self.bad_words.files.items()}
         return dataclasses.replace(
             self,
+            bad_words=dataclasses.replace(self.bad_words, files=bad),
             urls=dataclasses.replace(urls, **lists),
             gopher_quality=dataclasses.replace(quality, stop_word_files=files),
         )

@@ -1,6 +1,7 @@
 """The groups of rules in their order: cheap ones first."""
 
 from assets.cleaning.rule_groups import (
+    bad_words,
     characters,
     code,
     distribution,
@@ -18,6 +19,7 @@ GROUPS = (
     characters.GROUP,
     fineweb.GROUP,
     paragraphs.GROUP,
+    bad_words.GROUP,
     distribution.GROUP,
     gopher_repetition.GROUP,
 )

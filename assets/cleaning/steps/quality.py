@@ -78,9 +78,10 @@ def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, A
 def _group_identity(rules: Any) -> dict[str, Any] | None:
     """Return the settings of a group; files are named by what is in them."""
     identity = rules_identity(rules)
-    if identity is not None and "stop_word_files" in identity:
-        files = identity["stop_word_files"]
-        identity["stop_word_files"] = {label: list_sha256(path) for label, path in files.items()}
+    for name in ("stop_word_files", "files"):
+        if identity is not None and name in identity:
+            files = identity[name]
+            identity[name] = {label: list_sha256(path) for label, path in files.items()}
     return identity
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from assets.cleaning.bad_words import has_bad_words, read_pattern
 from assets.cleaning.character_ranges import count_outside
 from assets.cleaning.phrases import count_markers
 from assets.cleaning.pipeline import clean_table, pipeline_identity
@@ -18,7 +19,7 @@ from assets.cleaning.strip_urls import strip_urls
 from assets.cleaning.text_column import text_array
 from assets.errors import ConfigurationError
 from assets.settings.cleaning import CleaningRules, CleaningSettings
-from assets.settings.rules import CharacterRules, CodeRules, GopherQualityRules
+from assets.settings.rules import BadWordRules, CharacterRules, CodeRules, GopherQualityRules
 from assets.settings.sources import SourceSettings
 from tests.assets.cleaning.given_documents import clean, documents_of
 from tests.assets.cleaning.hostile_texts import texts
@@ -188,3 +189,54 @@ def test_cutting_urls_leaves_other_text(given_texts):
     found.validate(full=True)
     assert found.to_pylist() == given_texts
     assert not counts.any()
+
+
+BAD = "bad word\nf*ck\nc++\nmerde\u00e9\n[x]^`{|}~_\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("A BAD WORD.", "en", True),
+        ("(bad word)", "en", True),
+        ("xbad word", "en", False),
+        ("bad words", "en", False),
+        ("_bad word", "en", False),
+        ("f*ck", "en", True),
+        ("fxck", "en", False),
+        ("c++", "en", True),
+        ("merde\u00c9!", "en", True),
+        ("merde\u00e9\u0301", "en", False),
+        ("a [x]^`{|}~_ b", "en", True),
+        ("\u6211bad word\u6211", "zh", True),
+        ("bad word", "de", None),
+    ],
+)
+def test_bad_words(tmp_path, text, language, expected):
+    (tmp_path / "list").write_text(BAD, encoding="utf-8")
+    files = {"en": str(tmp_path / "list"), "zh": str(tmp_path / "list")}
+    found, listed = has_bad_words(text_array([text, "good"]), np.array([language, "xx"]), files)
+    assert listed.tolist() == [expected is not None, False]
+    assert found.tolist() == [bool(expected), False]
+
+
+def test_documents_with_bad_words_are_dropped(tmp_path):
+    (tmp_path / "list").write_text(BAD, encoding="utf-8")
+    bad = BadWordRules(enabled=True, files={"en": str(tmp_path / "list")})
+    settings = CleaningSettings(rules=CleaningRules(bad_words=bad))
+    rows, ledger = clean([ENGLISH, ENGLISH + " Bad word!", GERMAN], cleaning=settings)
+    assert [row["rule"] for row in ledger] == [None, "c4_bad_words", None]
+    assert [row["signals"]["bad_words"] for row in rows] == [0, 1, None]
+    source = SourceSettings(name="a", paths=("*",), profile="text")
+    identity = pipeline_identity(source, settings)["rules_bad_words"]
+    assert len(identity["files"]["en"]) == 64
+
+
+def test_lists_of_bad_words_are_checked(tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ConfigurationError, match="there is no word in the list"):
+        read_pattern(str(tmp_path / "empty"), "en")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_pattern(str(tmp_path / "none"), "en")
+    with pytest.raises(ConfigurationError, match="name a list for some language"):
+        BadWordRules(enabled=True)
