@@ -1,4 +1,7 @@
-"""CRC32C of blocks, in numpy alone.
+"""CRC32C of blocks: by the processor's own instruction where `google_crc32c` is, else in numpy.
+
+The package (extra ``crc``) is some sixty times as fast, with the same result; nothing needs it.
+What follows is about the way in numpy.
 
 A CRC is a remainder of polynomials over GF(2): a block read as one polynomial, modulo the
 Castagnoli polynomial P. Nothing changes if a multiple of P is added to the block first. Two
@@ -11,7 +14,10 @@ mod P with y = x^64; a test checks them, and the CRCs, against the definition.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,8 +32,25 @@ POLYNOMIAL = 0x82F63B78
 FOLDS = ((499, (192, 191, 182, 47, 0)), (104, (57, 53, 49, 19, 14, 4, 0)))
 """(a, others): y^a + sum(y^e for e in others) = 0 modulo P, y = x^64."""
 
+_CHECK = 0xE3069283
+"""CRC32C of the digits 1 to 9: the published check value."""
 _TAIL_WORDS = FOLDS[-1][0]
 _GROUP_BLOCKS = 64
+
+
+@cache
+def native_crc32c() -> Callable[[bytes], int] | None:
+    """Return the compiled CRC32C of the package google-crc32c, None where there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it says so when it has no compiled part
+            package = import_module("google_crc32c")
+    except ImportError:
+        return None
+    if getattr(package, "implementation", None) != "c" or package.value(b"123456789") != _CHECK:
+        return None
+    value: Callable[[bytes], int] = package.value
+    return value
 
 
 @cache
@@ -93,6 +116,11 @@ def crc32c_blocks(data: Any) -> NDArray[np.uint32]:
         uint32 ``(ceil(len(data) / 65536),)``; empty for empty data.
     """
     source = np.frombuffer(data, np.uint8)
+    native = native_crc32c()
+    if native is not None:
+        begins = range(0, source.size, CRC_BLOCK_BYTES)
+        blocks = (source[begin : begin + CRC_BLOCK_BYTES].tobytes() for begin in begins)
+        return np.fromiter(map(native, blocks), np.uint32, len(begins))
     whole, rest = divmod(source.size, CRC_BLOCK_BYTES)
     sums = np.empty(whole + bool(rest), np.uint32)
     for first in range(0, whole, _GROUP_BLOCKS):

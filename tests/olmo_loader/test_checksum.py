@@ -1,10 +1,26 @@
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from olmo_loader import checksum
 from olmo_loader.checksum import FOLDS, POLYNOMIAL, BlockChecksums, crc32c, crc32c_blocks
+
+NATIVE = checksum.native_crc32c
+
+
+@pytest.fixture(params=["compiled", "numpy"], autouse=True)
+def way(request, monkeypatch):
+    """Every test here holds for both ways."""
+    found = checksum.native_crc32c()
+    if request.param == "numpy":
+        monkeypatch.setattr(checksum, "native_crc32c", lambda: None)
+    elif found is None:
+        pytest.skip("google-crc32c has no compiled part here")
 
 
 def times_x(value: int, times: int = 1) -> int:
@@ -43,6 +59,19 @@ def test_equal_to_the_definition(size: int):
     found = crc32c_blocks(data)
     assert len(found) == len(blocks)
     assert [int(found[at]) for at in checked] == [crc32c(blocks[at]) for at in checked]
+
+
+def test_a_package_that_is_missing_slow_or_wrong_is_not_used(monkeypatch):
+    find = NATIVE.__wrapped__
+    package = types.SimpleNamespace(implementation="c", value=lambda data: 0xE3069283)
+    monkeypatch.setitem(sys.modules, "google_crc32c", package)
+    assert find() is package.value
+    package.implementation = "python"
+    assert find() is None
+    package.implementation, package.value = "c", lambda data: 0
+    assert find() is None
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    assert find() is None
 
 
 @given(st.lists(st.integers(0, 100_000), max_size=8), st.integers(0, 2**32 - 1))
