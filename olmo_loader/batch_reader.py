@@ -78,7 +78,12 @@ class BatchReader:
         if self.has_verdicts:
             assert self.reader.filter_bits is not None
             return self.reader.filter_bits.keep(read.index)
-        return ~find_repetitive(read.raw, self.instance_filter_config)
+        config = self.instance_filter_config
+        keep = ~find_repetitive(read.raw, config)
+        for row, begin, _ in read.padding:
+            # Padding is no phrase of anybody's: the tokens before it decide.
+            keep[row] = not find_repetitive(read.raw[row : row + 1, :begin], config)[0]
+        return keep
 
     @property
     def has_verdicts(self) -> bool:

@@ -97,6 +97,8 @@ class Instances:
     spans: list[tuple[int, int, int]]
     """(row, begin, end): tokens of a row that nobody may learn from."""
     pad_token_id: int | None
+    padding: Sequence[tuple[int, int, int]] = ()
+    """(row, begin, end): places of a row that hold no token of any document."""
 
     @property
     def ids(self) -> NDArray[np.int64]:

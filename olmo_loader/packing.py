@@ -147,7 +147,8 @@ class TableReader(InstanceReader):
                 mask[row, begin:end] = False
             mask[rows[behind], places[behind] - 1] = False
         files, starts = self._firsts(spans, counts)
-        return Instances(index, raw, files, starts, mask, masked, self.files.pad_token_id)
+        pad = self.files.pad_token_id
+        return Instances(index, raw, files, starts, mask, masked, pad, padding)
 
     def _firsts(
         self, spans: NDArray[Any], counts: NDArray[np.int64]

@@ -11,7 +11,7 @@ from olmo_loader.shard_records import ShardColumns, columns_of
 
 SHUFFLE, MIXTURE = "shuffle", "mixture"
 CUT, BEST_FIT = "chunked", "best_fit"
-OPTIONAL_FIELDS = ("uses", "takedown", "packing_options", "shard_weights")
+OPTIONAL_FIELDS = (*("uses", "takedown", "packing_options", "shard_weights", "instance_filter"),)
 
 
 def train_records(

@@ -14,6 +14,7 @@ from olmo_loader.global_indices import (
     order_dtype,
     write_order,
 )
+from olmo_loader.instance_filter import FILTER_FILE, InstanceFilterConfig, describe_filter
 from olmo_loader.plan import CUTTING, PLAN_FILE, PROVENANCE_FILE, SHARDS_FILE
 from olmo_loader.plan_identity import plan_fingerprint, train_records
 from olmo_loader.records import canonical_json, seal, write_atomically
@@ -123,11 +124,14 @@ def seal_plan(
         extra: names of further files of the plan.
         known: size and hash of files that were sealed before and have not changed since.
     """
-    names = (SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE, *extra)
+    names = dict.fromkeys((SHARDS_FILE, PROVENANCE_FILE, ORDER_FILE, *extra))
     known = known or {}
     files = {name: dict(known.get(name) or _file_entry(folder / name)) for name in names}
     dtype = order_dtype(plan["num_instances"])
     files[ORDER_FILE] |= {"count": num_positions, "dtype": dtype.name}
+    if FILTER_FILE in files:
+        config = InstanceFilterConfig(**plan["instance_filter"])
+        files[FILTER_FILE] |= describe_filter(config, plan["num_instances"])
     sealed = seal({**plan, "files": files})
     write_atomically(folder / PLAN_FILE, canonical_json(sealed))
     return sealed

@@ -104,7 +104,7 @@ def open_published(
         sequence_length=plan.sequence_length,
         checksums=reading.checksums != "off",
     )
-    reader = _reader(files, plan, place.ranges)
+    reader = plan_reader(files, plan, place.ranges)
     reader.filter_bits = _filter_bits(plan)
     calm = replace(reading, checksums="first_touch") if reading.checksums == "eager" else reading
     reader.reopen = (_open_reader, (str(folder), wanted, calm))
@@ -126,7 +126,7 @@ def _filter_bits(plan: Plan) -> FilterBits | None:
     return FilterBits.parse(path.read_bytes(), entry, str(path))
 
 
-def _reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceReader:
+def plan_reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceReader:
     """Return the plain reader where instances are numbered through the files one after another."""
     if "tables" not in plan.record:
         return InstanceReader(files, ranges)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assets.errors import ConfigurationError
+from assets.ordering.filter_bits import describe_instance_filter
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
 from assets.ordering.weighted import copies, has_parts, number_uses
 from assets.settings.ordering import MixtureSettings, OrderingSettings
@@ -67,8 +68,9 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
     shards = inputs.shards
     times = copies(shards, inputs.weights)
     is_even = all(often == 1 for often in times)
+    described |= describe_instance_filter(ordering.instance_filter)
     if ordering.packing == CUT and ordering.order == SHUFFLE and is_even:
-        return described
+        return with_id(shards, described) if ordering.instance_filter else described
     segment = {**described["segments"][0], "sequence_length": ordering.sequence_length}
     plan = {
         **described,

@@ -24,10 +24,11 @@ from assets.errors import ConfigurationError, IntegrityError
 from assets.ordering.coverage import add_draws
 from assets.ordering.drafts import with_id
 from assets.ordering.extended_tables import ExtendedTables, extend_tables
+from assets.ordering.filter_bits import write_filter_bits
 from assets.ordering.order_files import OrderWriter, write_segment
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.plan_files import BuiltPlan, Licences, finish_plan, publish_files
-from assets.ordering.published import in_dataset, open_plan
+from assets.ordering.published import dataset_dir, in_dataset, open_plan
 from assets.ordering.shard_wants import ShardWants, find_wants
 from assets.ordering.share_rows import recount_rows
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
@@ -108,7 +109,8 @@ def extend_plan(
     with root.workspace() as folder:
         maker = _Maker(root, folder, parent, shards, extension, wants)
         plan, positions = maker.make(described)
-        finish_plan(folder, plan, records, licences, positions)
+        sealed = finish_plan(folder, plan, records, licences, positions)
+        write_filter_bits(dataset_dir(root), folder, sealed, records)
         publish_files(root, plan_id, folder)
     return BuiltPlan(plan=open_plan(root, plan_id), is_new=True)
 
@@ -193,7 +195,7 @@ def _describe(
         "settings": extension.settings_digest,
     }
     plan |= wants.to_json(shards)
-    for key in ("packing_options", "takedown"):
+    for key in ("packing_options", "takedown", "instance_filter"):
         if parent.record.get(key) is not None:
             plan[key] = parent.record[key]
     if parent.record["packing"] != CUT and extension.takedown is not None:

@@ -14,16 +14,18 @@ from typing import Any
 from assets.errors import StageError
 from assets.ordering.coverage import Coverage
 from assets.ordering.drafts import PlanInputs, draft_plan
+from assets.ordering.filter_bits import write_filter_bits
 from assets.ordering.order_files import OrderWriter, write_segment
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.pack_plan import PackedTables, SpanWriter, pack_plan
 from assets.ordering.provenance import covered_provenance_csv, provenance_csv
-from assets.ordering.published import in_dataset, loader_errors, open_plan
+from assets.ordering.published import dataset_dir, in_dataset, loader_errors, open_plan
 from assets.ordering.shares import SourceWeights
 from assets.ordering.weighted import chunked_table, has_parts, segment_times, write_parts
 from assets.root import Root
 from assets.settings.ordering import OrderingSettings
 from olmo_loader.global_indices import ORDER_FILE, build_order, write_order
+from olmo_loader.instance_filter import FILTER_FILE
 from olmo_loader.instance_tables import OFFSETS_FILE, SPANS_FILE, InstanceTable, SpanFiles
 from olmo_loader.plan import (
     PLAN_FILE,
@@ -38,7 +40,7 @@ from olmo_loader.plan_writing import seal_plan, shards_file, write_plan
 from olmo_loader.records import write_atomically
 from olmo_loader.shard_index import IndexSnapshot, in_plan_order
 
-EXTRA_FILES = (SPANS_FILE, OFFSETS_FILE, SOURCE_IDS_FILE)
+EXTRA_FILES = (SPANS_FILE, OFFSETS_FILE, SOURCE_IDS_FILE, FILTER_FILE)
 """Files that only some plans have."""
 PLAN_FILES = (SHARDS_FILE, PROVENANCE_FILE, *EXTRA_FILES, ORDER_FILE, PLAN_FILE)
 """Files of a plan in the order in which they are published."""
@@ -98,12 +100,14 @@ def build_plan(
     with root.workspace() as folder:
         if is_plain(described):
             provenance = provenance_csv(described, records, licences)
-            write_plan(folder, described, records, provenance)
+            sealed = write_plan(folder, described, records, provenance)
         else:
             packed = None
             if described["packing"] == BEST_FIT:
                 packed = pack_plan(root, folder, described, inputs.shards, takedowns)
-            write_mixed(folder, described, records, licences, packed)
+            sealed = write_mixed(folder, described, records, licences, packed)
+        with loader_errors(root):
+            write_filter_bits(dataset_dir(root), folder, sealed, records)
         publish_files(root, plan_id, folder)
     return BuiltPlan(plan=open_plan(root, plan_id), is_new=True)
 

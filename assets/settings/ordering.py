@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from assets.settings.checks import refuse_later, require
+from assets.settings.checks import require
 
 SAMPLERS = Literal["deficit", "stochastic"]
 POLICIES = Literal["repeat", "renormalise", "stop", "error"]
@@ -133,6 +133,28 @@ class PackingSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class InstanceFilterSettings:
+    """Which instances nobody learns from: a short phrase over and over. Names are OLMo's."""
+
+    repetition_max_period: int = 13
+    """Longest phrase looked for, in tokens."""
+    repetition_min_period: int = 1
+    """Shortest phrase looked for, in tokens."""
+    repetition_max_count: int = 32
+    """Repeats, the first one included, from which on the instance is masked."""
+
+    def __post_init__(self) -> None:
+        shortest, longest = self.repetition_min_period, self.repetition_max_period
+        require(shortest >= 1, f"repetition_min_period: {shortest} must be at least 1")
+        require(
+            longest >= shortest,
+            f"repetition_max_period: {longest} is below repetition_min_period: {shortest}",
+        )
+        count = self.repetition_max_count
+        require(count >= 1, f"repetition_max_count: {count} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OrderingSettings:
     """The order of training instances."""
 
@@ -144,7 +166,9 @@ class OrderingSettings:
     order: Literal["shuffle", "mixture"] = "shuffle"
     """shuffle: every instance once an epoch (OLMo). mixture: by the sources' weights."""
     mixture: MixtureSettings | None = None
-    instance_filter: dict[str, Any] | None = None
+    instance_filter: InstanceFilterSettings | None = None
+    """Verdicts that are written with the plan; `{}` takes OLMo's values. None: a trainer that asks
+    for a filter computes them."""
 
     def __post_init__(self) -> None:
         require(self.sequence_length >= 1, "sequence_length: must be at least 1")
@@ -153,4 +177,3 @@ class OrderingSettings:
             self.order == "mixture" or self.mixture is None,
             "mixture: it has no effect with order: shuffle; set order: mixture",
         )
-        refuse_later("instance_filter", self.instance_filter)

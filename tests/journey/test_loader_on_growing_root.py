@@ -1,10 +1,13 @@
 """A training run does not notice that its data set grows, except for what must be masked."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
-from olmo_loader import build_train_dataloader
+from assets.settings.ordering import InstanceFilterSettings
+from olmo_loader import InstanceFilterConfig, build_train_dataloader
 from tests.journey.corpus import (
     make_corpus,
     make_settings,
@@ -70,3 +73,24 @@ def test_a_withdrawn_document_is_masked_in_the_old_plan_and_the_new(settings, tm
             assert np.all(same | hidden)
             assert batch["doc_lens"][row].tolist() == old["doc_lens"][at].tolist()
     assert masked > 100
+
+
+def test_the_configured_filter_reaches_the_batches(settings, tmp_path):
+    (tmp_path / "corpus/books/chant.txt").write_text("la " * 900, encoding="utf-8")
+    rule = InstanceFilterSettings(repetition_max_count=20)
+    ordering = dataclasses.replace(settings.ordering, instance_filter=rule)
+    run_journey(dataclasses.replace(settings, ordering=ordering))
+    config = InstanceFilterConfig(repetition_max_count=20)
+    loader = open_loader(settings, instance_filter_config=config)
+    assert not loader.dataset.filters_live
+    found = {}
+    for batch in loader:
+        found |= dict(zip(batch["index"].tolist(), batch["instance_mask"].tolist(), strict=True))
+    loader.dataset.reader.filter_bits = None
+    computed = {index: loader.dataset[index]["instance_mask"] for index in found}
+    assert loader.dataset.filters_live
+    assert found == computed
+    assert 0 < sum(found.values()) < len(found)
+    masked = next(iter(index for index, keep in found.items() if not keep))
+    ids = loader.dataset[masked]["input_ids"]
+    assert len(np.unique(ids.numpy())) < 10

@@ -32,6 +32,18 @@ def test_minimal_configuration_has_the_documented_defaults(tmp_path):
     assert settings.limits.max_quarantined == 0.01
 
 
+def test_an_instance_filter_is_olmo_s_unless_it_says_more(tmp_path):
+    assert load_settings(write(tmp_path, MINIMAL)).ordering.instance_filter is None
+    text = MINIMAL + "ordering: {instance_filter: {}}\n"
+    rule = load_settings(write(tmp_path, text)).ordering.instance_filter
+    assert rule is not None
+    assert (rule.repetition_min_period, rule.repetition_max_period) == (1, 13)
+    assert rule.repetition_max_count == 32
+    text = MINIMAL + "ordering: {instance_filter: {repetition_max_cuont: 9}}\n"
+    with pytest.raises(ConfigurationError, match="repetition_max_count"):
+        load_settings(write(tmp_path, text))
+
+
 def test_root_override_is_relative_to_the_working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings = load_settings(write(tmp_path / "configs", MINIMAL), root="elsewhere")

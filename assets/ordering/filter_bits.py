@@ -1,0 +1,80 @@
+"""The verdict of the instance filter on every instance of a plan, written once, a bit each.
+
+A trainer that asks for the same filter looks its verdicts up; they are those it would compute.
+Tokens are read a block of instances at a time, in their order; one byte per instance is held.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assets.settings.ordering import InstanceFilterSettings
+from olmo_loader.batch_reader import BatchReader
+from olmo_loader.byte_range import FilePool
+from olmo_loader.global_indices import ORDER_FILE
+from olmo_loader.instance_filter import FILTER_FILE, InstanceFilterConfig, pack_keep
+from olmo_loader.instance_reader import InstanceFiles
+from olmo_loader.plan import Plan
+from olmo_loader.plan_identity import train_records
+from olmo_loader.plan_writing import seal_plan
+from olmo_loader.published import plan_reader
+from olmo_loader.records import BODY_HASH, write_atomically
+from olmo_loader.shard_index import in_plan_order
+
+_BLOCK_TOKENS = 1 << 20
+
+
+def describe_instance_filter(settings: InstanceFilterSettings | None) -> dict[str, Any]:
+    """Return what a plan says of its filter: part of what decides the plan."""
+    return {} if settings is None else {"instance_filter": dataclasses.asdict(settings)}
+
+
+def write_filter_bits(
+    dataset: Path, folder: Path, sealed: Mapping[str, Any], records: Sequence[dict[str, Any]]
+) -> None:
+    """Add the filter's verdicts to a plan's files, if the plan has a filter.
+
+    Args:
+        dataset: the data set's folder, for the shards.
+        folder: holds the plan's other files.
+        sealed: its `plan.json`, which is written again.
+        records: every index record of the snapshot.
+    """
+    if sealed.get("instance_filter") is None:
+        return
+    config = InstanceFilterConfig(**sealed["instance_filter"])
+    shards = train_records(in_plan_order(records), sealed.get("retired") or ())
+    plan = Plan(folder=folder, record=dict(sealed), shards=shards)
+    write_atomically(folder / FILTER_FILE, pack_keep(find_kept(dataset, plan, config)))
+    files = sealed["files"]
+    bare = {key: value for key, value in sealed.items() if key not in {"files", BODY_HASH}}
+    seal_plan(folder, bare, files[ORDER_FILE]["count"], [*files, FILTER_FILE], files)
+
+
+def find_kept(dataset: Path, plan: Plan, config: InstanceFilterConfig) -> NDArray[np.bool_]:
+    """Return the verdict on every instance of a plan, bool ``(num_instances,)``, True = keep."""
+    shards = plan.columns.take(plan.file_shards)
+    files = InstanceFiles(
+        paths=tuple(f"{dataset}/{name.decode()}" for name in shards.shard.tolist()),
+        num_tokens=shards.n_tokens,
+        dtype=plan.dtype,
+        sequence_length=plan.sequence_length,
+        num_docs=shards.n_docs.tolist(),
+        pad_token_id=plan.shards[0]["pad_token_id"],
+        described=True,
+    )
+    reader = BatchReader(reader=plan_reader(files, plan, FilePool()), instance_filter_config=config)
+    keep = np.empty(plan.num_instances, bool)
+    for table in plan.tables:
+        end = table.first_index + table.num_instances
+        step = max(_BLOCK_TOKENS // table.sequence_length, 1)
+        for begin in range(table.first_index, end, step):
+            index = np.arange(begin, min(begin + step, end))
+            keep[index] = reader.keep(reader.reader.read(index, reuse=True))
+    return keep
