@@ -18,10 +18,12 @@ class KeptTexts:
 
     def __init__(self, root: Root, arrived: ArrivedGeneration, decisions: Decisions) -> None:
         self._root, self._parts, self._rule = root, arrived.parts, decisions.rule
+        self._sizes: np.ndarray | None = None
         self.stored_bytes = sum(part.clean.objects["data"].size for part in arrived.parts)
 
     def read(self) -> Iterator[pa.Array]:
         """Yield them row group by row group."""
+        sizes = [np.empty(0, np.int64)]
         yield pa.array([], pa.large_string())
         for part in self._parts:
             rows = part.rows[self._rule[part.arrivals] == KEPT]
@@ -30,10 +32,15 @@ class KeptTexts:
                 here = rows[(rows >= first) & (rows < first + batch.num_rows)] - first
                 first += batch.num_rows
                 if len(here):
-                    yield batch["text"].take(pa.array(here))
+                    texts = batch["text"].take(pa.array(here))
+                    sizes.append(np.asarray(pc.binary_length(texts), np.int64))
+                    yield texts
+        self._sizes = np.concatenate(sizes)
 
     def sizes(self) -> np.ndarray:
-        """Return the bytes of each, int64."""
-        return np.concatenate(
-            [np.asarray(pc.binary_length(text), np.int64) for text in self.read()]
-        )
+        """Return the bytes of each, int64; known once they were read to the end."""
+        if self._sizes is None:
+            for _ in self.read():
+                pass
+        assert self._sizes is not None
+        return self._sizes

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.dedup.grouping import sort_hashes
 from assets.dedup.hash_runs import SeenHashes
 from assets.dedup.word_windows import mark_bits, marked_spans, window_hashes
 
@@ -154,7 +155,7 @@ def _mark_repeated(
         for at in range(ranges):
             windows = np.fromfile(_path(folder, at), _WINDOW)
             _path(folder, at).unlink()
-            order = np.lexsort((windows["place"], windows["hash"]))
+            order = _order(windows, ranges)
             hashes, places = windows["hash"][order], windows["place"][order]
             is_first = np.ones(len(order), bool)
             is_first[1:] = hashes[1:] != hashes[:-1]
@@ -167,6 +168,17 @@ def _mark_repeated(
             mark_bits(bits, words[is_repeated].astype(np.uint64))
             distinct[~is_seen].tofile(new)
             texts[rank[is_first][~is_seen]].tofile(owners)
+
+
+def _order(windows: np.ndarray, ranges: int) -> np.ndarray:
+    """Return the order that sorts windows of one range of hashes by hash, then by place."""
+    places = windows["place"]
+    if (places[1:] < places[:-1]).any():
+        # A policy looks at the texts in another order than they are read in.
+        return np.lexsort((places, windows["hash"]))
+    # All hashes of a range begin alike; what follows is evenly spread.
+    order, _ = sort_hashes(windows["hash"] << np.uint64(int(np.log2(ranges))))
+    return order
 
 
 def _spans(

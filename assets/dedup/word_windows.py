@@ -1,7 +1,9 @@
 """Windows of consecutive words as 64-bit hashes, and where the words of a text stand.
 
-Words are those of `shingles.words`; a window of n words has the hash of the n-gram of these words
-(`ngrams.py`), so equal words in equal order give equal hashes whatever stands between them.
+Words are those of `shingles.words`; equal words in equal order give equal hashes, whatever stands
+between them. The hash of a window is that of two shorter ones that cover it, these of two again: a
+few steps for each window however long it is, and none of the collisions that anybody can write down
+for rolling hashes modulo 2**64.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from assets.dedup.ngrams import hash_window
 from assets.dedup.shingles import hash_words, word_table
 from assets.dedup.utf8 import decode_utf8, utf8_buffer
 from assets.kernel import kernel
@@ -17,6 +18,9 @@ from assets.kernel import kernel
 _U3 = np.uint64(3)
 _U7 = np.uint64(7)
 _U1 = np.uint8(1)
+_U32 = np.uint64(32)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX2 = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 def window_hashes(texts: pa.Array, num_words: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,11 +82,32 @@ def _window_hashes(
     for text in range(texts):
         count = hash_words(data, starts[text], starts[text + 1], table, words)
         counts[text] = count
+        _combine_windows(words, count, num_words)
         for first in range(count - num_words + 1):
-            hashes[used] = hash_window(words, first, num_words)
+            hashes[used] = words[first]
             firsts[used] = first
             used += 1
     return counts, hashes[:used].copy(), firsts[:used].copy()
+
+
+@kernel
+def _combine_windows(hashes: np.ndarray, count: int, num_words: int) -> None:
+    """Replace the hashes of `count` words by those of the windows that start with them."""
+    size = 1
+    while 2 * size <= num_words:
+        for first in range(count - 2 * size + 1):
+            hashes[first] = _combined(hashes[first], hashes[first + size])
+        size *= 2
+    if size < num_words:
+        # Two windows that overlap, but cover the whole.
+        for first in range(count - num_words + 1):
+            hashes[first] = _combined(hashes[first], hashes[first + num_words - size])
+
+
+@kernel
+def _combined(left: np.uint64, right: np.uint64) -> np.uint64:
+    state = ((left * _MIX) ^ right) * _MIX2
+    return state ^ (state >> _U32)
 
 
 @kernel
