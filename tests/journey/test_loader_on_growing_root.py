@@ -83,7 +83,7 @@ def test_the_configured_filter_reaches_the_batches(settings, tmp_path):
     config = InstanceFilterConfig(repetition_max_count=20)
     loader = open_loader(settings, instance_filter_config=config)
     assert not loader.dataset.filters_live
-    found = {}
+    found: dict[int, bool] = {}
     for batch in loader:
         found |= dict(zip(batch["index"].tolist(), batch["instance_mask"].tolist(), strict=True))
     loader.dataset.reader.filter_bits = None
