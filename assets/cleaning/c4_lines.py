@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.cleaning.characters import SPACE, TERMINAL, character_flags, decode_at
-from assets.cleaning.phrases import holds_phrase, lower_byte, phrase_length_at, phrases
+from assets.cleaning.phrases import groups_within, lower_byte, phrase_length_at, phrases
 from assets.cleaning.strip import strip_text
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
@@ -51,12 +51,15 @@ CHANGES = COUNTS[:6]
     SENTENCES,
 ) = range(len(COUNTS))  # fmt: skip
 
-_PHRASES = phrases(POLICY_PHRASES, ("lorem ipsum",), ("javascript",), ("edit]", "citation needed]"))
-_ABOUT_POLICY, _LOREM, _SCRIPT, _MARKS = range(4)
+_PHRASES = phrases(
+    POLICY_PHRASES, ("lorem ipsum",), ("javascript",), ("{",), ("edit]", "citation needed]")
+)
+_ABOUT_POLICY, _LOREM, _SCRIPT, _CURLY, _MARKS = range(5)
 """The groups of `_PHRASES`."""
+_WANTED = 1 << _ABOUT_POLICY | 1 << _LOREM | 1 << _SCRIPT | 1 << _CURLY
 
 _LF, _CR, _VT, _QUOTE, _APOSTROPHE, _DOT = 0x0A, 0x0D, 0x0B, 0x22, 0x27, 0x2E
-_OPEN, _CLOSE, _CURLY = 0x5B, 0x5D, 0x7B
+_OPEN, _CLOSE = 0x5B, 0x5D
 
 
 def keep_c4_lines(
@@ -143,7 +146,11 @@ def _separator(data: Any, position: int, end: int) -> int:
 
 @kernel
 def _find_line_end(data: Any, position: int, end: int) -> int:
-    while position < end and _separator(data, position, end) == 0:
+    while position < end:
+        byte = data[position]
+        is_plain = byte > 0x1E and byte != 0xC2 and byte != 0xE2
+        if not is_plain and _separator(data, position, end):
+            break
         position += 1
     return position
 
@@ -177,18 +184,13 @@ def _keep_line(
     if words < switches[3]:
         count[FEW_WORDS] += words > 0
         return -1
-    count[LOREM_IPSUM] += holds_phrase(
-        output, written, stop, letters, lengths, groups, starts, _LOREM
-    )
-    if switches[4] and holds_phrase(
-        output, written, stop, letters, lengths, groups, starts, _SCRIPT
-    ):
+    found = groups_within(output, written, stop, letters, lengths, groups, starts, _WANTED)
+    count[LOREM_IPSUM] += (found & 1 << _LOREM) != 0
+    if switches[4] and found & 1 << _SCRIPT:
         count[JAVASCRIPT] += 1
         return -1
-    count[CURLY_BRACKET] += _holds_byte(output, written, stop, _CURLY)
-    if switches[5] and holds_phrase(
-        output, written, stop, letters, lengths, groups, starts, _ABOUT_POLICY
-    ):
+    count[CURLY_BRACKET] += (found & 1 << _CURLY) != 0
+    if switches[5] and found & 1 << _ABOUT_POLICY:
         count[POLICY] += 1
         return -1
     count[CITATIONS] += citations
@@ -270,14 +272,6 @@ def _ends_in_mark(data: Any, start: int, end: int) -> Any:
     if last == _DOT:
         return not (end - start >= 3 and data[end - 2] == _DOT and data[end - 3] == _DOT)
     return last == 0x3F or last == 0x21 or last == _QUOTE or last == _APOSTROPHE
-
-
-@kernel
-def _holds_byte(data: Any, start: int, end: int, byte: int) -> bool:
-    for position in range(start, end):
-        if data[position] == byte:
-            return True
-    return False
 
 
 @kernel

@@ -23,7 +23,8 @@ class Phrases(NamedTuple):
     bounds: np.ndarray
     """int64: the phrases of group i are from `bounds[i]` to `bounds[i + 1]`."""
     starts: np.ndarray
-    """uint8 for each byte: bit i tells whether a phrase of group i starts with it."""
+    """uint8, shape (65536,), for each pair of bytes, the first one higher: bit i tells whether a
+    phrase of group i may start with it."""
 
 
 def phrases(*groups: Sequence[str]) -> Phrases:
@@ -32,13 +33,15 @@ def phrases(*groups: Sequence[str]) -> Phrases:
     letters = np.zeros((len(given), max(map(len, given), default=1)), np.uint8)
     for number, phrase in enumerate(given):
         letters[number, : len(phrase)] = np.frombuffer(phrase.lower().encode(), np.uint8)
-    starts = np.zeros(256, np.uint8)
+    starts = np.zeros((256, 256), np.uint8)
     for bit, group in enumerate(groups):
         for phrase in group:
-            starts[[ord(phrase[0].lower()), ord(phrase[0].upper())]] |= np.uint8(1 << bit)
+            firsts = [ord(phrase[0].lower()), ord(phrase[0].upper())]
+            seconds = [ord(phrase[1].lower()), ord(phrase[1].upper())] if phrase[1:] else range(256)
+            starts[np.ix_(firsts, seconds)] |= np.uint8(1 << bit)
     lengths = np.array([len(phrase) for phrase in given], np.int64)
     bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
-    return Phrases(letters, lengths, bounds, starts)
+    return Phrases(letters, lengths, bounds, starts.ravel())
 
 
 @kernel
@@ -71,7 +74,14 @@ def phrase_length_at(
 
 
 @kernel
-def holds_phrase(
+def groups_at(data: Any, position: int, end: int, starts: Any) -> Any:
+    """Return the groups (a bit for each) that may have a phrase at a position."""
+    second = np.int64(data[position + 1]) if position + 1 < end else 0
+    return np.int64(starts[np.int64(data[position]) << 8 | second])
+
+
+@kernel
+def groups_within(
     data: Any,
     start: int,
     end: int,
@@ -79,15 +89,21 @@ def holds_phrase(
     lengths: Any,
     bounds: Any,
     starts: Any,
-    group: int,
-) -> bool:
-    """Return whether a phrase of a group stands somewhere in data[start:end]."""
+    wanted: int,
+) -> Any:
+    """Return which of the wanted groups (a bit for each) have a phrase in data[start:end]."""
+    found = np.int64(0)
     for position in range(start, end):
-        if (starts[data[position]] >> group) & 1 and phrase_length_at(
-            data, position, end, letters, lengths, bounds, group
-        ):
-            return True
-    return False
+        waiting = groups_at(data, position, end, starts) & wanted & ~found
+        group = 0
+        while waiting:
+            if waiting & 1 and phrase_length_at(
+                data, position, end, letters, lengths, bounds, group
+            ):
+                found |= 1 << group
+            waiting >>= 1
+            group += 1
+    return found
 
 
 def count_markers(
@@ -126,4 +142,4 @@ def _count_marker(
         while stop < end and seen < lines:
             seen += data[stop] == 0x0A
             stop += 1
-        counts[number] += holds_phrase(data, start, stop, letters, lengths, bounds, starts, 0)
+        counts[number] += groups_within(data, start, stop, letters, lengths, bounds, starts, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.cleaning.characters import ALNUM, SPACE, character_flags, decode_at
-from assets.cleaning.phrases import phrase_length_at, phrases
+from assets.cleaning.phrases import groups_at, phrase_length_at, phrases
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
 
@@ -65,7 +65,7 @@ def _strip_all(
         position, end = offsets[index], offsets[index + 1]
         is_inside_word = False
         while position < end:
-            if not is_inside_word and starts[data[position]]:
+            if not is_inside_word and groups_at(data, position, end, starts):
                 after = _address_end(data, position, end, flags, letters, lengths, groups, stops)
                 if after > position:
                     counts[index] += 1

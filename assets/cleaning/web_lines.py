@@ -30,7 +30,7 @@ from assets.cleaning.characters import (
     decode_at,
 )
 from assets.cleaning.phrases import (
-    holds_phrase,
+    groups_within,
     lower_byte,
     phrase_at,
     phrase_length_at,
@@ -168,7 +168,9 @@ def _has_phrase(
         first = end - lengths[number]
         if first >= start and phrase_at(data, first, end, letters[number], lengths[number]):
             return True
-    return holds_phrase(data, start, end, letters, lengths, groups, starts, _ANYWHERE)
+    wanted = 1 << _ANYWHERE
+    found = groups_within(data, start, end, letters, lengths, groups, starts, wanted)
+    return bool(found)
 
 
 @kernel
