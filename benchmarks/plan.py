@@ -4,8 +4,8 @@
 
 - a mixture of 20 sources, by largest deficit and stochastic, against the bare shuffles it needs
   (`arange` and numpy's shuffle of each source); peak memory against `global_indices.npy`;
-- packing documents, against padding and cutting: CPU seconds, utilization, tokens per second of the
-  instances that come out, and the share of attention that is spent inside documents;
+- packing documents: CPU seconds; and padding, cutting and best fit of the same documents: how much
+  of the positions is used, and how many real tokens are read per second;
 - appending a shard to an index that holds few, and to one that holds many.
 
 Each measurement is a process of its own, so that its peak memory is its own. Kernels are compiled
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,26 @@ import numpy as np
 from assets.ordering.drafts import PlanInputs, draft_plan
 from assets.ordering.packing import pack_window
 from assets.ordering.plan_files import write_mixed
-from assets.settings.ordering import MixtureSettings, OrderingSettings
+from assets.settings.ordering import MixtureSettings, OrderingSettings, PackingSettings
+from benchmarks.plan_data import publish_small, write_data_set
 from olmo_loader.global_indices import ORDER_FILE
+from olmo_loader.packing import TableReader
+from olmo_loader.published import open_published
 from olmo_loader.shard_index import IndexSnapshot, add_record, index_name, parse_index_record
 
 SOURCES = 20
 SLOTS = 4096
 SHARD_INSTANCES = 1 << 16
 SEED = 6198
+WINDOW = 16_384
+READ_DOCUMENTS = 20_000
+UNCUT = PackingSettings(soft_cut=0)
+PACKINGS: dict[str, dict[str, Any]] = {
+    # A window of one document is padding: each has an instance of its own.
+    "padding": {"packing": "best_fit", "packing_options": PackingSettings(soft_cut=0, window=1)},
+    "chunked": {},
+    "best_fit": {"packing": "best_fit", "packing_options": UNCUT},
+}
 
 
 def fake_header(source: str, instances: int, number: int) -> dict[str, Any]:
@@ -144,42 +156,45 @@ def document_lengths(count: int) -> np.ndarray:
     return np.clip(rng.lognormal(6.2, 1.1, count).astype(np.int64), 1, 1 << 17)
 
 
-def packings(count: int) -> Iterator[dict[str, Any]]:
-    """Yield what padding, cutting and best fit make of the same documents."""
-    lengths = document_lengths(count)
-    whole = np.minimum(lengths, SLOTS)
-    started = time.process_time()
-    padded = np.minimum(lengths, SLOTS)
-    yield _row("padding", padded, len(lengths), padded, time.process_time() - started)
-    started = time.process_time()
-    ends = np.cumsum(lengths)
-    cuts = np.unique(np.concatenate((ends, np.arange(SLOTS, ends[-1], SLOTS))))
-    pieces = np.diff(cuts, prepend=0)
-    rows = -(-int(ends[-1]) // SLOTS)
-    yield _row("chunked", pieces, rows, lengths, time.process_time() - started)
-    pack_window(whole[:1000], SLOTS, seed=SEED, first=0)
-    started = time.process_time()
-    rest = lengths - whole
-    parts = np.concatenate((whole, np.minimum(rest[rest > 0], SLOTS)))
-    instances = 0
-    for begin in range(0, len(parts), 16_384):
-        packed = pack_window(parts[begin : begin + 16_384], SLOTS, seed=SEED, first=instances)
+def fragments(lengths: np.ndarray) -> np.ndarray:
+    """Return the lengths of what documents are cut into that are longer than an instance."""
+    counts = -(-lengths // SLOTS)
+    pieces = np.full(int(counts.sum()), SLOTS)
+    pieces[np.cumsum(counts) - 1] = lengths - (counts - 1) * SLOTS
+    return pieces
+
+
+def measure_packing(count: int) -> dict[str, float]:
+    """Measure packing documents, window by window, as a plan does."""
+    pieces = fragments(document_lengths(count))
+    pack_window(pieces[:1000], SLOTS, seed=SEED, first=0)
+    started, instances = time.process_time(), 0
+    for begin in range(0, len(pieces), WINDOW):
+        packed = pack_window(pieces[begin : begin + WINDOW], SLOTS, seed=SEED, first=instances)
         instances += len(packed.offsets) - 1
-    yield _row("best_fit", parts, instances, lengths, time.process_time() - started)
+    return {"cpu": time.process_time() - started, "instances": instances}
 
 
-def _row(
-    name: str, pieces: np.ndarray, instances: int, documents: np.ndarray, cpu: float
-) -> dict[str, Any]:
-    used = int(pieces.sum())
-    cut = int(pieces.size - documents.size) if name == "chunked" else 0
-    return {
-        "packing": name,
-        "cpu s": f"{cpu:.2f}",
-        "instances": f"{instances:,d}",
-        "utilization": f"{used / (instances * SLOTS):.2%}",
-        "documents cut": f"{cut:,d}",
-    }
+def measure_reading(count: int) -> dict[str, float]:
+    """Write shards, make a plan of each kind over them, and read every instance of it."""
+    with tempfile.TemporaryDirectory() as name:
+        root = write_data_set(Path(name), document_lengths(count))
+        found: dict[str, float] = {}
+        for kind, packing in PACKINGS.items():
+            ordering = OrderingSettings(sequence_length=SLOTS, seed=SEED, **packing)
+            plan = publish_small(root, ordering)
+            data = open_published(Path(name) / "dataset", plan.plan_id)
+            order = plan.open_order().astype(np.int64)
+            real = plan.num_instances * SLOTS
+            if isinstance(data.reader, TableReader):
+                real = int(data.reader.real_tokens(order).sum())
+            started = time.process_time()
+            for begin in range(0, len(order), 8):
+                data.reader.read(order[begin : begin + 8])
+            found[f"{kind} cpu"] = time.process_time() - started
+            found[f"{kind} tokens"] = real
+            found[f"{kind} slots"] = plan.num_instances * SLOTS
+        return found
 
 
 def peak_bytes() -> int:
@@ -192,6 +207,8 @@ MEASUREMENTS: dict[str, Callable[[int], dict[str, float]]] = {
     "deficit": lambda count: measure_plan("deficit", count),
     "stochastic": lambda count: measure_plan("stochastic", count),
     "append": measure_append,
+    "packing": measure_packing,
+    "reading": measure_reading,
 }
 
 
@@ -207,6 +224,19 @@ def say(line: str) -> None:
     """Print a line at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def say_reading(found: dict[str, float]) -> None:
+    """Print how full instances are, and how many real tokens a second of one CPU reads."""
+    say("the same documents in three kinds of instances")
+    best = found["best_fit tokens"] / found["best_fit slots"]
+    for kind in PACKINGS:
+        tokens, slots = found[f"{kind} tokens"], found[f"{kind} slots"]
+        say(
+            f"  {kind:9} {tokens / slots:7.2%} of the positions used, read at "
+            f"{tokens / found[f'{kind} cpu'] / 1e6:,.0f} M tokens per CPU s; a trainer "
+            f"sees {tokens / slots / best:.2f} x the tokens per second of best_fit"
+        )
 
 
 def main() -> None:
@@ -232,8 +262,8 @@ def main() -> None:
             "order file (limit 2)"
         )
     say(f"packing {options.documents:,d} documents into instances of {SLOTS:,d} tokens")
-    for row in packings(options.documents):
-        say("  " + ", ".join(f"{name} {value}" for name, value in row.items()))
+    say(f"  {in_process('packing', options.documents)['cpu']:.2f} CPU s (limit 3 for a million)")
+    say_reading(in_process("reading", min(options.documents, READ_DOCUMENTS)))
     few, many = (in_process("append", count)["cpu"] for count in (10, options.appends))
     say(
         f"appending a shard: {few * 1e6:.0f} us to an index of 10, {many * 1e6:.0f} us to one of "

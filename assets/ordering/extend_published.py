@@ -110,7 +110,10 @@ def _build(
     takedown = published.file.takedown
     log = read_takedown_log(root).records if takedown is not None else ()
     snapshot = published.file.snapshot
-    records = [item for item in read_shard_index(root).records if item["seq"] <= snapshot.seq]
+    index = read_shard_index(root).log
+    assert index is not None, "read with its log"
+    # Weights that hold in the snapshot: later records belong to the next publication.
+    records = index.shards(snapshot.seq)
     return extend_plan(
         root,
         parent,
