@@ -27,16 +27,19 @@ MAX_DEPTH = 40
 _FILE_NAMES = frozenset({"file", "image", "media"})
 _CATEGORY_NAMES = frozenset({"category"})
 
+_MARK = re.compile(r"[{}\[\]|!<]")
+"""Where a token may start; a class of characters is found much faster than the tokens are."""
 _TOKEN = re.compile(
     r"(?P<open>\{\{)|(?P<close>\}\})|(?P<link>\[\[)|(?P<unlink>\]\])"
     r"|(?P<site>\[(?=(?:https?:|ftp:|mailto:|irc:)?//|mailto:))|(?P<unsite>\])"
-    r"|(?P<table>^[ \t:*#;]{0,40}\{\|[^\n]{0,2000})|(?P<untable>^[ \t]{0,40}\|\})"
-    r"|(?P<row>^[ \t]{0,40}\|-[^\n]{0,2000})|(?P<caption>^[ \t]{0,40}\|\+)"
-    r"|(?P<cell>^[ \t]{0,40}[|!]|\|\||!!)|(?P<bar>\|)"
+    r"|(?P<table>\{\|[^\n]{0,2000})|(?P<untable>\|\})"
+    r"|(?P<row>\|-[^\n]{0,2000})|(?P<caption>\|\+)"
+    r"|(?P<cell>\|\||!!|[|!])"
     r"|<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]{0,19})(?=[\s/>])[^<>]{0,2000}>",
-    re.MULTILINE,
 )
-_COMMENT = re.compile(r"<!--")
+_AT_LINE_START = frozenset({"table", "untable", "row", "caption"})
+"""Tokens that mean something at the start of a line only, indentation apart."""
+_INDENT = 40
 _VERBATIM = frozenset({"nowiki", "pre", "math", "chem", "ce", "syntaxhighlight", "source", "poem"})
 _EMBEDDED = frozenset(
     {"timeline", "imagemap", "hiero", "score", "graph", "mapframe", "maplink", "templatedata"}
@@ -107,8 +110,15 @@ class _Converter:
     def feed(self, source: str) -> None:
         absent: set[str] = set()
         position = 0
-        while (match := _TOKEN.search(source, position)) is not None:
-            self._add(source[position : match.start()])
+        while (mark := _MARK.search(source, position)) is not None:
+            place = mark.start()
+            self._add(source[position:place])
+            match = _TOKEN.match(source, place)
+            if match is None or not _is_token(match, source):
+                # A bar separates wherever it stands; any other sign is a character.
+                self._take_separator("bar", mark[0])
+                position = place + 1
+                continue
             position = match.end()
             name = match["tag"]
             if name is None:
@@ -204,13 +214,11 @@ class _Converter:
 
     def _take_separator(self, kind: str, text: str) -> None:
         top = self._stack[-1]
-        if top.kind in ("template", "link") and text == "|":
-            top.arguments.append([])
-        elif top.kind in ("template", "link") and kind == "cell" and text != "!!":
-            # In a template a bar at the start of a line separates arguments.
-            top.arguments.append([])
-            if text.strip() == "||":
-                top.arguments.append([])
+        if top.kind in ("template", "link") and text[0] == "|":
+            top.arguments += [[] for _ in range(2 if text == "||" else 1)]
+            if kind in ("row", "caption"):
+                # In a template what looks like a table's row is an argument.
+                self._add(text[1:])
         elif top.kind == "table" and kind != "bar":
             top.arguments.append(["\n"] if kind in ("row", "caption") else [])
         else:
@@ -273,6 +281,16 @@ class _Converter:
         if prefix and not labels and _LANGUAGE.fullmatch(prefix):
             return ""
         return labels[-1] if labels else target
+
+
+def _is_token(match: re.Match[str], source: str) -> bool:
+    """Tell whether what looks like a token is one in its place."""
+    kind = match.lastgroup
+    if kind in _AT_LINE_START or (kind == "cell" and len(match[0]) == 1):
+        start = source.rfind("\n", max(match.start() - _INDENT, 0), match.start()) + 1
+        before = source[start : match.start()] if start or match.start() <= _INDENT else "x"
+        return not before.strip(" \t:*#;")
+    return True
 
 
 def _join_cells(frame: _Frame) -> list[str]:
