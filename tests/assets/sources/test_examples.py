@@ -6,7 +6,7 @@ import dataclasses
 import gzip
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ def parquet(**columns: object) -> bytes:
     return file.getvalue()
 
 
-def lines(*values: dict[str, object]) -> bytes:
+def lines(*values: Mapping[str, object]) -> bytes:
     return gzip.compress(b"".join(json.dumps(value).encode() + b"\n" for value in values), mtime=0)
 
 
