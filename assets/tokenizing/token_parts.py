@@ -105,7 +105,7 @@ def read_lengths(root: Root, entry: PartEntry, member: Member | None = None) -> 
         IntegrityError: there are not as many as the manifest says.
     """
     column = read_num_tokens(root, entry.objects["data"], member)
-    expected = group_members(entry)[member]
+    expected = entry.rows if member is None else group_members(entry)[member]
     if len(column) != expected:
         raise IntegrityError(
             f"{root.url}: {entry.objects['data'].name} has {len(column):,d} documents, "

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from assets.catalog.explain import Explainer
+from assets.catalog.query import ask
 from assets.manifest import Manifest
 from assets.settings.sources import HoldoutSettings
 from assets.sharding.index import ShardIndex
@@ -69,6 +70,8 @@ def test_held_out_documents_are_evaluated_on_and_never_trained_on(tmp_path):
     assert evaluated <= by_split["validation"]
     assert by_split["validation"].isdisjoint(trained)
     assert verify(root, settings) == []
+    answer = ask(root, settings, "SELECT count(*) FROM shards WHERE split = 'validation'")
+    assert answer.rows == [(2,)]
     held = min(by_split["validation"])
     span = Explainer(root, settings).find_span(held)
     assert span is not None

@@ -14,7 +14,7 @@ from assets.manifest import Manifest
 from assets.settings.sources import HoldoutSettings
 from assets.settings.tokens import TokenizerSettings, TrainTokenizerSettings
 from assets.tokenizing.membership import HELD_OUT_SPLIT, holdout_hashes
-from assets.tokenizing.token_parts import group_members
+from assets.tokenizing.token_parts import group_members, read_lengths
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
 from tests.assets.tokenizing.kept_root import EOS, KeptRoot
@@ -66,6 +66,8 @@ def test_strata_are_the_values_of_the_expression(kept):
         "de/train": {"documents": 1, "tokens": 2},
         "en/train": {"documents": 2, "tokens": 4},
     }
+    assert read_lengths(kept.root, entry).tolist() == [2, 2, 2, 2]
+    assert read_lengths(kept.root, entry, ("en", "train")).tolist() == [2, 2]
     assert group_members(entry) == {("art", "train"): 1, ("de", "train"): 1, ("en", "train"): 2}
 
 
