@@ -16,7 +16,7 @@ import pyarrow as pa
 from assets.dedup.arrivals import PartRows, spool_rows, spool_sets
 from assets.dedup.decide import KEPT
 from assets.dedup.decided import RULES, DecidedGeneration
-from assets.dedup.hash_runs import write_hashes
+from assets.dedup.hash_runs import SeenHashes, write_hashes
 from assets.dedup.masking import add_masking, note_masked
 from assets.dedup.minhash import SignatureSpec
 from assets.dedup.part_ledger import part_ledger
@@ -25,7 +25,7 @@ from assets.dedup.report import caught, count_sources
 from assets.dedup.runs import KeptDocuments, KeptPart, write_run
 from assets.dedup.span_report import SPANS, spans_table
 from assets.document import EDITS, LEDGER, UNIQUE, count_decisions, detail
-from assets.errors import LossLimitError
+from assets.errors import IntegrityError, LossLimitError
 from assets.manifest import PartEntry
 from assets.root import ObjectRef, Root
 
@@ -33,6 +33,8 @@ STAGE = "unique"
 MIN_GUARDED_DOCUMENTS = 100
 """A source with fewer documents in a generation is not guarded: a few copies are a large share."""
 _SAMPLE = 5
+_PLANTED = 256
+"""Hashes that are looked for in what was just written."""
 
 
 def check_losses(decided: DecidedGeneration, limit: float) -> None:
@@ -106,6 +108,7 @@ def publish_generation(
     if decided.cuts is not None:
         for kind, (hashes, owners) in decided.cuts.new.items():
             objects |= write_hashes(root, name, kind, hashes, owners)
+            _check_found_again(root, kind, objects, hashes)
         if decided.cuts.spans is not None:
             table = spans_table(decided, decided.cuts.spans)
             objects["spans"] = root.publish_table(f"{name}/spans.parquet", SPANS, table)
@@ -113,6 +116,22 @@ def publish_generation(
     entry = generation_entry(decided.number, decided.fingerprint, objects, facts)
     parts = [_publish_part(root, decided, part, threshold) for part in decided.arrived.parts]
     return [entry, *parts]
+
+
+def _check_found_again(
+    root: Root, kind: str, objects: Mapping[str, ObjectRef], hashes: np.ndarray
+) -> None:
+    """Look for some of the hashes that were just written: finding nothing must not pass.
+
+    Raises:
+        IntegrityError: one is not found.
+    """
+    some = hashes[:: max(len(hashes) // _PLANTED, 1)]
+    if not SeenHashes(root, kind, [(objects, np.empty(0, np.int64))]).contain(some).all():
+        raise IntegrityError(
+            f"{root.url}: {objects[kind].name} does not hold what was written to it; "
+            "nothing of this generation is committed"
+        )
 
 
 def generation_entry(
@@ -190,6 +209,7 @@ def _publish_part(
             "caught": caught(decided.decisions.rule[part.arrivals], sets.sizes[part.arrivals] > 0),
             "survivors": count_sources(filter(None, decided.survivor_sources[part.arrivals])),
             "contaminated": _sets_held(decided, part),
+            **_cut_held(decided, part),
             **_spans_held(decided, part),
             **({} if decided.marks is None else {"pii_replaced": int(masked.sum())}),
         },
@@ -200,6 +220,13 @@ def _edits(decided: DecidedGeneration, part: PartRows) -> pa.Array:
     if decided.cuts is None:
         return pa.array([[]], EDITS).take(pa.array(np.zeros(part.clean.rows, np.int64)))
     return decided.cuts.edits(part.arrivals, part.rows, part.clean.rows)
+
+
+def _cut_held(decided: DecidedGeneration, part: PartRows) -> dict[str, Any]:
+    """Return by rule in how many of a part's texts something is cut, and how many bytes."""
+    if decided.cuts is None:
+        return {}
+    return {"cut": decided.cuts.totals(part.arrivals)}
 
 
 def _spans_held(decided: DecidedGeneration, part: PartRows) -> dict[str, Any]:

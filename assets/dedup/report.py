@@ -77,6 +77,7 @@ def stage_facts(dedup: DedupSettings, manifest: Manifest) -> dict[str, Any]:
     facts["removed_by_source_pair"] = pair_table(parts)
     facts["caught_by"] = caught_table(parts)
     facts["contaminated_by_set"] = set_table(parts)
+    facts["cut_from_texts"] = cut_table(parts)
     facts["repeated_spans"] = span_table(parts)
     facts["cluster_sizes"] = cluster_table(generations)
     if dedup.minhash is not None:
@@ -155,6 +156,25 @@ def set_table(parts: Sequence[PartEntry]) -> Table:
         rows += [
             {"set": name, "source": source, "documents": count, "share": round(count / texts, 6)}
             for name, count in sorted(_summed(own, "contaminated").items())
+        ]
+    return Table(rows=tuple(rows))
+
+
+def cut_table(parts: Sequence[PartEntry]) -> Table:
+    """Return what each rule cuts out of the texts of each source."""
+    rows: list[Record] = []
+    for source in sorted({entry.source for entry in parts}):
+        own = [entry for entry in parts if entry.source == source]
+        texts = sum(entry.statistics["in"] for entry in own)
+        rows += [
+            {
+                "source": source,
+                "rule": rule,
+                "documents": found["documents"],
+                "share": round(found["documents"] / texts, 6),
+                "bytes": found["bytes"],
+            }
+            for rule, found in sorted(_summed(own, "cut").items())
         ]
     return Table(rows=tuple(rows))
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 
 from assets.dedup.exact import normalised
+from assets.dedup.hash_runs import SeenHashes
 from assets.dedup.units import split_units
 from assets.document import count_decisions
+from assets.errors import IntegrityError
 from assets.manifest import Manifest
 from assets.settings.dedup import RepeatedLinesSettings, RepeatedParagraphsSettings
 from assets.stage import check_accounting
@@ -86,6 +88,14 @@ def test_a_line_seen_too_often_in_a_bucket_is_cut_everywhere(tmp_path):
     assert set(rules(corpus).values()) == {("modified", "repeated_lines"), ("kept", None)}
     check_accounting(report)
     assert report.by_source()["wiki"]["modified"] == 3
+    (row,) = report.facts["cut_from_texts"].rows
+    assert row == {
+        "source": "wiki",
+        "rule": "repeated_lines",
+        "documents": 3,
+        "share": 0.75,
+        "bytes": 38,
+    }
 
 
 def test_buckets_are_counted_apart(tmp_path):
@@ -189,3 +199,12 @@ def test_damaged_hashes_are_found_and_made_again(tmp_path, name):
     corpus.run()
     assert corpus.kept() == [article(1), article(2)]
     assert np.load(path).dtype == (np.uint32 if "owners" in name else np.uint64)
+
+
+def test_hashes_that_cannot_be_found_again_stop_the_run(tmp_path, monkeypatch):
+    corpus = SmallCorpus(str(tmp_path), dedup={"paragraphs": RepeatedParagraphsSettings()})
+    corpus.land({"wiki/a": [article(1)]})
+    monkeypatch.setattr(SeenHashes, "contain", lambda _, queries: np.zeros(len(queries), bool))
+    with pytest.raises(IntegrityError, match="does not hold what was written"):
+        corpus.run()
+    assert Manifest.load(corpus.root, "unique").entries() == []
