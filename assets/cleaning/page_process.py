@@ -33,7 +33,7 @@ REQUEST_PAGES = 64
 """A request ends at either; both sides hold one in memory."""
 START_SECONDS = 120
 """A child may take so long by the clock to import its library."""
-WALL_FACTOR = 10
+WALL_FACTOR = 5
 """A page may take so many times its CPU seconds by the clock: only a child that sleeps does."""
 
 

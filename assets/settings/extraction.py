@@ -15,8 +15,8 @@ Extractor = Literal["resiliparse", "resiliparse_body", "trafilatura", "readabili
 class PageLimits:
     """What an HTML page may be before its main text is extracted; beyond, it is quarantined.
 
-    Extraction takes time with depth times size. The defaults keep the worst page to about three CPU
-    seconds of resiliparse; real pages are up to 40 deep.
+    Extraction takes time with depth times size. The defaults keep the worst page to about five CPU
+    seconds, seven with readability; real pages are up to 40 deep.
     """
 
     max_bytes: int = 5 << 20
@@ -26,8 +26,8 @@ class PageLimits:
     max_nodes: int = 80_000
     """Elements, those included that a parser opens again after a block closed them; an element at
     depth d counts as 1 + d // 32."""
-    max_cpu_seconds: int = 60
-    """CPU time of one page, far above what the other limits let it take: a backstop. It is no part
+    max_cpu_seconds: int = 128
+    """CPU time of one page, twenty times what the other limits let it take: a backstop. It is no part
     of any fingerprint, because a page that ever ran into it keeps that verdict in the root."""
 
     def __post_init__(self) -> None:

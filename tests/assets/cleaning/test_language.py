@@ -23,21 +23,15 @@ from assets.errors import ConfigurationError
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.language import LanguageSettings
 from assets.settings.sources import SourceSettings
+from benchmarks.languages import RELATED, UNCOVERED, read_sentences
 from tests.assets.cleaning.given_documents import clean
 from tests.assets.cleaning.hostile_texts import texts
 from tests.assets.cleaning.test_pipeline import ENGLISH, GERMAN
 from tests.shared_data import shared_folder
 
-# The languages of the labelled set that the model hardly knows, or knows under another label.
-UNCOVERED = {"lg", "mi", "nb", "nn", "sn", "st", "tn", "ts", "xh", "zu", "bs", "ms", "so", "yo",
-             "af", "ga"}  # fmt: skip
-
 
 def test_labelled_sentences():
-    rows = [
-        line.split("\t", 1)
-        for line in shared_folder("langid", "public.tsv").read_text("utf-8").splitlines()
-    ]
+    rows = list(zip(*read_sentences(shared_folder()), strict=True))
     labels, scores = identify_languages(text_array([text for _, text in rows]))
     assert all(0.0 <= score <= 1.0 for score in scores)
     hits: dict[str, list[bool]] = defaultdict(list)
@@ -50,9 +44,7 @@ def test_labelled_sentences():
     ]
     assert len(hits) - len(UNCOVERED) == 59
     assert sum(covered) / len(covered) >= 0.95
-    unknown = [
-        hit for language in UNCOVERED - {"nb", "nn", "af", "ga"} for hit in rejected[language]
-    ]
+    unknown = [hit for language in UNCOVERED - RELATED for hit in rejected[language]]
     assert sum(unknown) / len(unknown) >= 0.90
 
 
@@ -80,10 +72,7 @@ def test_the_model_is_the_published_one():
 
 
 def test_letters_name_languages_with_alphabets_of_their_own():
-    rows = [
-        line.split("\t", 1)
-        for line in shared_folder("langid", "public.tsv").read_text("utf-8").splitlines()
-    ]
+    rows = list(zip(*read_sentences(shared_folder()), strict=True))
     labels, scores = identify_by_letters(text_array([text for _, text in rows]))
     assert all(0.0 <= score <= 1.0 for score in scores)
     hits: dict[str, list[bool]] = defaultdict(list)
