@@ -27,8 +27,8 @@ class PageLimits:
     """Elements, those included that a parser opens again after a block closed them; an element at
     depth d counts as 1 + d // 32."""
     max_cpu_seconds: int = 128
-    """CPU time of one page, twenty times what the other limits let it take: a backstop. It is no part
-    of any fingerprint, because a page that ever ran into it keeps that verdict in the root."""
+    """CPU time of one page, twenty times what the other limits let it take: a backstop. It is in
+    no fingerprint, because a page that ever ran into it keeps that verdict in the root."""
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "max_depth", "max_nodes", "max_cpu_seconds"):
