@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def main() -> None:
     covered = np.array([label not in UNCOVERED for label in wanted])
     unknown = np.array([label in UNCOVERED - RELATED for label in wanted])
     quality, losses = [], []
-    methods = {
+    methods: dict[str, Callable[[], tuple[list[str], list[float]]]] = {
         "fasttext": lambda: identify_languages(texts, options.model),
         "characters": lambda: identify_by_letters(texts),
     }
