@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 
 from assets.cleaning.linear_model import PASSES, LinearModel
 from assets.cleaning.model_words import model_words
@@ -43,6 +45,14 @@ def read_documents(folder: Path) -> list[str]:
     ]
 
 
+def _learn(model: NgramModel, texts: pa.LargeStringArray) -> None:
+    model.add(model_words(texts))
+
+
+def _score(model: NgramModel, texts: pa.LargeStringArray) -> None:
+    model.perplexities(model_words(texts))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -55,8 +65,8 @@ def main() -> None:
         NgramModel(order, 10).perplexities(model_words(text_array(["compiled"])))
         model = NgramModel(order, 22)
         model.add(model_words(text_array(["compiled"])))
-        learned = cpu_seconds(lambda model=model: model.add(model_words(texts)))
-        scored = cpu_seconds(lambda model=model: model.perplexities(model_words(texts)))
+        learned = cpu_seconds(partial(_learn, model, texts))
+        scored = cpu_seconds(partial(_score, model, texts))
         lines.append(
             {
                 "model": f"{order}-gram",
