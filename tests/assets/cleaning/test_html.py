@@ -62,7 +62,7 @@ def test_sixty_articles(extractor, least_f1, least_recall):
 def test_snippets_of_260_pages(extractor, every, least):
     given = read_snippets(shared_folder())
     assert len(given.pages) == 260
-    given = SnippetSet(*(part[::every] for part in given))
+    given = SnippetSet(given.pages[::every], given.wanted[::every], given.unwanted[::every])
     assert snippet_accuracy(texts_of(given.pages, extractor), given) >= least
 
 
