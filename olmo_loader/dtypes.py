@@ -12,6 +12,10 @@ TOKEN_DTYPES = ("uint8", "uint16", "uint32", "uint64")
 """Names of the types a shard may have, smallest first. All are stored little-endian."""
 
 
+SIGNED_DTYPES = ("int8", "int16", "int32", "int64")
+"""Also read in plain files, as OLMo does, where others have written them; never written here."""
+
+
 def smallest_token_dtype(vocab_size: int) -> np.dtype[Any]:
     """Return the smallest dtype of at least 16 bits that holds ids ``0..vocab_size - 1``.
 
@@ -39,10 +43,7 @@ def check_token_dtype(dtype: Any, vocab_size: int | None = None) -> np.dtype[Any
         DtypeError: no numpy type, or not an unsigned integer.
         ConfigurationError: too small for ``vocab_size - 1``.
     """
-    try:
-        found = np.dtype(dtype)
-    except TypeError as error:
-        raise DtypeError(f"Value {dtype} is not a valid numpy type") from error
+    found = _numpy_dtype(dtype)
     if found.name not in TOKEN_DTYPES:
         raise DtypeError(
             f"token ids are stored as one of {', '.join(TOKEN_DTYPES)}, not {found.name}"
@@ -54,3 +55,23 @@ def check_token_dtype(dtype: Any, vocab_size: int | None = None) -> np.dtype[Any
         )
     little: np.dtype[Any] = found.newbyteorder("<")
     return little
+
+
+def check_file_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return ``dtype`` of a plain file as a little-endian numpy dtype: integers, signed ones too.
+
+    Raises:
+        DtypeError: no numpy type, or no integer.
+    """
+    found = _numpy_dtype(dtype)
+    if found.name not in SIGNED_DTYPES:
+        return check_token_dtype(found)
+    little: np.dtype[Any] = found.newbyteorder("<")
+    return little
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        return np.dtype(dtype)
+    except TypeError as error:
+        raise DtypeError(f"Value {dtype} is not a valid numpy type") from error

@@ -125,7 +125,7 @@ def widen(raw: NDArray[Any]) -> NDArray[np.int64]:
         IntegrityError: an id above 2^63 - 1.
     """
     ids = raw.astype(np.int64)
-    if raw.dtype.itemsize == ids.itemsize and (ids < 0).any():
+    if raw.dtype.kind == "u" and raw.dtype.itemsize == ids.itemsize and (ids < 0).any():
         raise IntegrityError("an id above 2^63 - 1: these files are no uint64 token ids")
     return ids
 

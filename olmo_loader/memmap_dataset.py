@@ -25,7 +25,7 @@ from torch.utils.data import Dataset
 
 from olmo_loader.batch_reader import BatchReader, RawBatch
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.dtypes import check_token_dtype
+from olmo_loader.dtypes import check_file_dtype
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader, Places, widen
@@ -47,7 +47,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
     Args:
         paths: files of raw token ids, all local or all urls; one given twice is read twice.
         chunk_size: tokens per instance; a file's rest is left out.
-        memmap_dtype: type of the ids.
+        memmap_dtype: type of the ids, an integer of any size.
         metadata: one dict for all files, or one per file.
         include_instance_metadata: put a copy of it into each item.
         generate_attention_mask: needs ``pad_token_id``.
@@ -96,7 +96,7 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             raise ConfigurationError(f"doc_boundaries is eos or stored, not {doc_boundaries}")
         self.paths = tuple(paths)
         self.chunk_size = chunk_size
-        self.dtype = check_token_dtype(memmap_dtype)
+        self.dtype = check_file_dtype(memmap_dtype)
         self.pad_token_id, self.eos_token_id = pad_token_id, eos_token_id
         self.label_mask_paths = None if label_mask_paths is None else tuple(label_mask_paths)
         self.instance_filter_config = instance_filter_config

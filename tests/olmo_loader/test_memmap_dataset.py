@@ -39,7 +39,9 @@ def test_literal_instances(two):
             data[wrong]
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "uint16", "uint32", "uint64", "int16", "int32", "int64"]
+)
 def test_every_dtype_becomes_int64(tmp_path: Path, dtype: str):
     path = write(tmp_path / "a.npy", [1, 2, 3, 255], dtype)
     item = MemMapDataset(path, chunk_size=4, memmap_dtype=dtype)[0]["input_ids"]
@@ -53,7 +55,7 @@ def test_ids_beyond_int64_are_refused(tmp_path: Path):
         MemMapDataset(path, chunk_size=1, memmap_dtype="uint64")[0]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "uint17"])
+@pytest.mark.parametrize("dtype", ["float32", "bool", "uint17"])
 def test_what_is_no_token_dtype(two, dtype: str):
     with pytest.raises(ConfigurationError):
         MemMapDataset(*two, memmap_dtype=dtype)
