@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
+from assets.errors import ConfigurationError
 from assets.ordering.accounting import count_accounts
+from assets.ordering.extend import prefix_order
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
 from assets.ordering.published import read_shard_index
 from assets.ordering.shares import SourceWeights
@@ -198,3 +201,61 @@ def test_a_repeated_plan_goes_on_as_a_mixture_and_at_another_length(small: Small
         child = extend(small, parent, 30, **options)
         check(small, child)
         check(small, extend(small, child, 35, mixture=MIXED))
+
+
+STEPS = st.fixed_dictionaries(
+    {
+        "share": st.sampled_from([0.0, 0.3, 0.8]),
+        "mixture": st.sampled_from([None, MIXED]),
+        "sequence_length": st.sampled_from([None, 8, 12]),
+        "shard": st.integers(0, 4),
+        "weight": st.sampled_from([0.0, 0.5, 1.0, 2.5]),
+        "grows": st.booleans(),
+    }
+)
+
+
+@hypothesis_settings(max_examples=8, deadline=None)
+@given(
+    packing=st.sampled_from(["chunked", "best_fit"]),
+    order=st.sampled_from(["shuffle", "mixture"]),
+    first=st.sampled_from([1.0, 0.5, 2.5]),
+    steps=st.lists(STEPS, min_size=1, max_size=3),
+)
+def test_any_history_of_weights(
+    tmp_path_factory: pytest.TempPathFactory,
+    packing: str,
+    order: str,
+    first: float,
+    steps: list[dict[str, Any]],
+) -> None:
+    small = SmallDataSet(tmp_path_factory.mktemp("root"))
+    for number, source in enumerate(("web", "web", "wiki", "wiki")):
+        small.add_shard(source, LENGTHS[number : number + 10])
+    if first != 1:
+        small.weigh(names(small)[0], first)
+    plan = make_plan(small, packing=packing, order=order)
+    position, retired = 0, set[str]()
+    for number, step in enumerate(steps):
+        known = names(small)
+        shard = known[step["shard"] % len(known)]
+        alive = len(set(known) - retired - {shard})
+        if shard not in retired and (step["weight"] or alive > 1):
+            small.weigh(shard, step["weight"])
+            retired |= {shard} if step["weight"] == 0 else set()
+        if step["grows"]:
+            small.add_shard("web", LENGTHS[number : number + 7], generation=2 + number)
+        consumed = position + int(step["share"] * (plan.num_positions - position))
+        options = {name: step[name] for name in ("mixture", "sequence_length")}
+        try:
+            child = extend(small, plan, consumed, **options)
+        except ConfigurationError as error:
+            assert any(part in str(error) for part in ("nothing is left", "have 0 tokens"))  # noqa: PT017
+            return
+        np.testing.assert_array_equal(
+            child.open_order()[:consumed], prefix_order(plan, 0, consumed)
+        )
+        check(small, child)
+        after = reads(child, consumed)
+        assert not any(after[name] for name in retired if name in after)
+        plan, position = child, consumed
