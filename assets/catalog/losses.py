@@ -37,6 +37,7 @@ def _losses(stage: str, source: str, counts: dict[str, Any], landed: int) -> Ite
     for decision, rule, number in sorted(taken, key=lambda item: (-item[2], item[1])):
         left -= number
         amounts = lost.get(rule)
+        has_words = amounts is not None and amounts["uncounted"] < number
         yield {
             "stage": stage,
             "source": source,
@@ -48,7 +49,7 @@ def _losses(stage: str, source: str, counts: dict[str, Any], landed: int) -> Ite
             "share_of_stage": number / entered if entered else 0.0,
             "share_of_landed": number / landed if landed else None,
             "bytes": amounts["bytes"] if amounts else None,
-            "words": amounts["words"] if amounts else None,
+            "words": amounts["words"] if has_words else None,
             "documents_without_words": amounts["uncounted"] if amounts else None,
         }
 

@@ -58,6 +58,8 @@ _LOOK_BACK = 64
 _MIN_ENTROPY = 3.0
 _BLOCK_END = b"-----END"
 _MAX_BLOCK = 16_384
+_END_LINE = re.compile(rb"-----END [A-Z0-9 ]{1,64}-----")
+_BASE64_LINES = re.compile(rb"(?:\r?\n[A-Za-z0-9+/=]{1,76}(?=[\r\n]|\Z))+")
 _BLOCK_BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 
 
@@ -97,8 +99,10 @@ def find_key_blocks(text: bytes, start: int) -> Iterator[Range]:
         return
     end = text.find(_BLOCK_END, match.end(), match.end() + _MAX_BLOCK)
     if end < 0:
+        lines = _BASE64_LINES.match(text, match.end())
+        yield start, (lines.end() if lines is not None else match.end())
         return
-    line = re.compile(rb"-----END [A-Z0-9 ]{1,64}-----").match(text, end)
+    line = _END_LINE.match(text, end)
     yield start, (line.end() if line is not None else end)
 
 

@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_sources(commands)
     add_learn_command(commands, _add)
+    _add_report(commands)
     _add_explain(commands)
     add_dedup_commands(commands, _add, _positive)
     _add_query(commands)
@@ -73,6 +74,14 @@ def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
 
 def _add_sources(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add(commands, "sources", "Show what is configured, landed and waiting.")
+
+
+def _add_report(commands: _Commands[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "report", "Write a page of figures, plots and samples, and a prompt.")
+    command.add_argument("configuration", nargs="?", metavar="CONFIG", help="instead of --config")
+    command.add_argument(
+        "--output", default="outputs", metavar="FOLDER", help="where to (default: outputs)"
+    )
 
 
 def _add_explain(commands: _Commands[argparse.ArgumentParser]) -> None:

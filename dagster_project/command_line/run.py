@@ -44,6 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
     changed = outcome.tasks_done > 0 or _state(platform) != before
     say(summary(platform, until=arguments.until, options=_options(arguments)))
     took = f"{time.monotonic() - started:.1f} s"
+    for warning in outcome.warnings:
+        complain(f"warning: {warning}")
     if outcome.problems:
         for problem in outcome.problems:
             complain(problem)

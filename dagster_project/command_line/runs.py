@@ -19,6 +19,9 @@ SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """Dagster's own lines go to the event log alone; the terminal shows what the stages say."""
 
 
+_ERROR = dg.AssetCheckSeverity.ERROR
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
     """What came of one run or several."""
@@ -27,11 +30,14 @@ class Outcome:
     """Part tasks that were done or taken up, over all assets."""
     problems: tuple[str, ...] = ()
     """Why it is not complete, one message each."""
+    warnings: tuple[str, ...] = ()
+    """What should be looked at, one message each; it stops nothing."""
 
     def __add__(self, other: Outcome) -> Outcome:
         return Outcome(
             tasks_done=self.tasks_done + other.tasks_done,
             problems=self.problems + other.problems,
+            warnings=self.warnings + other.warnings,
         )
 
 
@@ -72,7 +78,8 @@ class Runner:
             problems = [event.message or "" for event in events if event.is_failure]
         return Outcome(
             tasks_done=sum(_tasks_done(event) for event in _materializations(events)),
-            problems=tuple(problems + _waiting(events) + _failed_checks(events)),
+            problems=(*problems, *_waiting(events), *_failed_checks(events, _ERROR)),
+            warnings=tuple(_failed_checks(events, dg.AssetCheckSeverity.WARN)),
         )
 
 
@@ -111,7 +118,7 @@ def _waiting(events: list[dg.DagsterEvent]) -> list[str]:
     return list(found)
 
 
-def _failed_checks(events: list[dg.DagsterEvent]) -> list[str]:
+def _failed_checks(events: list[dg.DagsterEvent], severity: dg.AssetCheckSeverity) -> list[str]:
     evaluations = [
         event.asset_check_evaluation_data
         for event in events
@@ -120,5 +127,5 @@ def _failed_checks(events: list[dg.DagsterEvent]) -> list[str]:
     return [
         f"{item.asset_key.to_user_string()}: check {item.check_name} failed: {item.description}"
         for item in evaluations
-        if not item.passed
+        if not item.passed and item.severity == severity
     ]

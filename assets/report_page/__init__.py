@@ -1,0 +1,12 @@
+"""The report of a data set: one page of figures, plots and samples, and a prompt for a reviewer.
+
+::
+
+    samples.py   a few documents of every rule, personal data masked
+    figures.py   what the page and the prompt say, taken from the catalog's rows
+    markup.py    escaping, numbers, tables
+    charts.py    bars and histograms as inline SVG
+    page.py      the page
+    prompt.py    the prompt for a model-assisted review of the data
+    write.py     both files
+"""
