@@ -35,11 +35,11 @@ def _table(answer: Answer) -> str:
         name if answer.columns.index(name) == place else f"{name}:{place}"
         for place, name in enumerate(answer.columns)
     ]
-    rows = [[_visible(value) for value in row] for row in answer.rows]
+    rows = [[visible(value) for value in row] for row in answer.rows]
     return format_table(pd.DataFrame(rows, columns=names))
 
 
-def _visible(value: object) -> object:
+def visible(value: object) -> object:
     """Quote a text that a table would hide: empty, spaces at its ends, anything not printable."""
     if isinstance(value, str) and (value != value.strip() or not value or not value.isprintable()):
         return json.dumps(value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +12,7 @@ import pandas as pd
 from assets.catalog.place import catalog_path
 from assets.catalog.rows import live_parts
 from assets.data_platform import OpenPlatform
+from assets.ordering.published import read_takedown_log
 from assets.root import Root
 from assets.stage import add_statistics
 from dagster_project.command_line.parser import DEFAULT_PORT, UNTIL
@@ -34,7 +37,7 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
     parts = []
     for title, table in (
         ("What each stage did with every source", stage_table(counts)),
-        ("Why documents were lost", rule_table(counts)),
+        ("Why documents were lost", rule_table(counts, masked_rows(platform.root, counts))),
         ("Documents below a language score", language_table(counts.get("clean", {}))),
     ):
         if len(table):
@@ -81,8 +84,32 @@ def language_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
     )
 
 
-def rule_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
-    """Return one row per stage, source and rule that lost documents."""
+def masked_rows(root: Root, counts: dict[str, dict[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return one row per source and reason for documents that stand in shards and are masked."""
+    found: Counter[tuple[str, str]] = Counter()
+    for record in read_takedown_log(root).records:
+        for document in record["documents"]:
+            for shard, _, _ in document["spans"][:1]:  # none: it is in no shard yet
+                found[shard.split("/")[1], record["op"]] += 1
+    tokens = counts.get("tokens", {})
+    return [
+        {
+            "stage": "training",
+            "source": source,
+            "decision": "masked",
+            "rule": op,
+            "documents": count,
+            "share": count / max(tokens[source]["documents"], 1),
+        }
+        for (source, op), count in sorted(found.items())
+        if source in tokens
+    ]
+
+
+def rule_table(
+    counts: dict[str, dict[str, dict[str, Any]]], masked: Sequence[dict[str, Any]] = ()
+) -> pd.DataFrame:
+    """Return one row per stage, source and rule that lost documents, then those of `masked`."""
     rows = [
         {
             "stage": stage,
@@ -98,7 +125,7 @@ def rule_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
         for rule, count in by_source[source][decision].items()
     ]
     table = pd.DataFrame(
-        rows, columns=["stage", "source", "decision", "rule", "documents", "share"]
+        [*rows, *masked], columns=["stage", "source", "decision", "rule", "documents", "share"]
     )
     table["share"] = [f"{share:.1%}" for share in table["share"]]
     return table
