@@ -224,7 +224,7 @@ def test_the_command(platform, tmp_path, capsys):
     config.write_text(f"root: {root.url}\nsources:\n{sources}tokenizer: {{path: t.json}}\n")
 
     def run(*arguments):
-        code = main(["learn", "--config", str(config), *arguments])
+        code = main(["learn", *arguments, "--config", str(config)])
         return code, capsys.readouterr()
 
     code, shown = run("perplexity", "--source", "wiki", "--order", "2", "--bits", "12")
@@ -232,6 +232,9 @@ def test_the_command(platform, tmp_path, capsys):
     model = learn(root, bits=12).sha256
     assert f"perplexity: {{model: {model}}}" in shown.out
     assert "120 documents" in shown.out
+    named_before = ["learn", "--config", str(config), "perplexity", "--source", "wiki"]
+    assert main([*named_before, "--order", "2", "--bits", "12"]) == 0
+    assert model in capsys.readouterr().out
     assert run("percentiles", "--source", "wiki")[0] != 0
     code, shown = run("percentiles", "--source", "wiki", "--model", model)
     assert code == 0
