@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dagster_project.command_line.query import visible
 from dagster_project.command_line.summary import masked_rows, rule_table
@@ -11,7 +12,7 @@ from tests.assets.ordering.small_data_set import SmallDataSet, document_id
 def test_masked_documents_have_rows_in_the_table_of_losses(tmp_path: Path) -> None:
     small = SmallDataSet(tmp_path)
     shard = small.add_shard("web", [4, 5, 6])
-    documents = [
+    documents: list[dict[str, Any]] = [
         {"doc_id": document_id(0).hex(), "spans": [[shard, 0, 4]]},
         {"doc_id": document_id(1).hex(), "spans": [[shard, 4, 9]]},
         {"doc_id": document_id(9).hex(), "spans": []},
