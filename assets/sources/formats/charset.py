@@ -53,6 +53,10 @@ _WIDER = {
     "iso8859-11": "cp874",
 }
 """Supersets that pages mean by the narrower name, as the Encoding Standard has it."""
+MIN_FOREIGN_BYTES = 24
+"""Bytes beyond ASCII from which on a charset that the web does not know may be found."""
+MIN_HANGUL = 0.8
+"""Share of Hangul syllables in what is not ASCII, above which a text that fits Johab is in it."""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SAMPLE_CHARACTERS = 1 << 16
 MAX_CONTROLS = 0.05
@@ -134,18 +138,27 @@ def _is_wide(codec: str) -> bool:
 
 def _undeclared_wide(data: bytes) -> list[str]:
     """Return codecs that show themselves in the bytes and would pass as UTF-8."""
+    if b"\x1b$)C" in data[:META_BYTES]:
+        return ["iso2022_kr"]
     if b"\x1b$" in data[:META_BYTES] or b"\x1b(" in data[:META_BYTES]:
         return ["iso2022_jp"]
-    codec = find_unmarked_utf16(data)
+    codec = find_unmarked_unicode(data)
     return [] if codec is None else [codec]
 
 
-def find_unmarked_utf16(data: bytes) -> str | None:
-    """Return the byte order of UTF-16 without a mark, None if `data` is not that.
+def find_unmarked_unicode(data: bytes) -> str | None:
+    """Return the codec of UTF-16 or UTF-32 without a mark, None if `data` is neither.
 
-    Latin text in UTF-16 has a zero in every other byte, and nothing else that is text has.
+    Latin text in UTF-16 has a zero in every other byte, any text in UTF-32 one in every fourth and
+    at most 0x10 beside it; nothing else that is text has.
     """
-    head = data[: META_BYTES & ~1]
+    head = data[: META_BYTES & ~3]
+    if len(head) >= 8 and len(head) % 4 == 0:
+        for codec, high, plane, low in (("utf-32-be", 0, 1, 3), ("utf-32-le", 3, 2, 0)):
+            has_text = head[low::4].count(0) < len(head) / 8
+            if has_text and not any(head[high::4]) and max(head[plane::4]) <= 0x10:
+                return codec
+    head = head[: len(head) & ~1]
     few = 0.4 * len(head) / 2
     even, odd = head[::2].count(0), head[1::2].count(0)
     if odd > few and not even:
@@ -165,6 +178,34 @@ def _replacing(data: bytes, codec: str) -> Decoded:
     return Decoded(text, codec, text.count("\ufffd"))
 
 
+def _detect(data: bytes) -> str | None:
+    """Return the Python codec of the charset that a detector finds likeliest."""
+    guess = detect_encoding(data, max_len=DETECT_BYTES)
+    if guess not in (None, "utf-8"):
+        return find_charset(guess)
+    # Files of Macs and of DOS are text as well, but a few letters tell nothing of them.
+    sample = data[:DETECT_BYTES]
+    if len(sample) - len(sample.decode("ascii", "ignore")) < MIN_FOREIGN_BYTES:
+        return None
+    guess = detect_encoding(data, max_len=DETECT_BYTES, html5_compatible=False)
+    if guess is None:
+        return "johab" if _is_johab(data) else None
+    codec = guess.lower().replace("-", "_").replace("iso_8859_", "iso8859-").replace("_", "-")
+    codec = _WIDER.get(codec, _WIDER.get(codec.replace("-", "_"), codec))
+    try:
+        return codec if codecs.lookup(codec)._is_text_encoding else None  # noqa: SLF001
+    except LookupError:
+        return None
+
+
+def _is_johab(data: bytes) -> bool:
+    """Tell whether bytes are Korean in Johab, which detectors do not know."""
+    text = _strict(data[:DETECT_BYTES], "johab") or ""
+    hangul = sum("\uac00" <= character <= "\ud7a3" for character in text)
+    others = sum(character > "\x7f" for character in text)
+    return hangul > MIN_HANGUL * max(others, 1)
+
+
 def _best_fit(data: bytes, wide: list[str]) -> Decoded:
     """Choose a charset for bytes that no declared one and not UTF-8 fits whole."""
     damaged = _replacing(data, "utf-8")
@@ -175,7 +216,7 @@ def _best_fit(data: bytes, wide: list[str]) -> Decoded:
         decoded = _replacing(data, codec)
         if decoded.num_replaced <= MAX_REPLACED * len(decoded.text):
             return decoded
-    guess = find_charset(detect_encoding(data, max_len=DETECT_BYTES))
+    guess = _detect(data)
     if guess is not None:
         decoded = _replacing(data, guess)
         if decoded.num_replaced <= MAX_REPLACED * len(decoded.text):

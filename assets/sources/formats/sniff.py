@@ -21,7 +21,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from assets.sources.formats.charset import find_unmarked_utf16
+from assets.sources.formats.charset import find_unmarked_unicode
 from assets.sources.formats.code_languages import CODE_EXTENSIONS, find_language, is_code_name
 
 SNIFF_BYTES = 1 << 16
@@ -68,7 +68,9 @@ def find_format(head: bytes, landed_path: str) -> str:
 
     One of jsonl, warc, html, text, or the name of a format that this version does not read.
     """
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        head = head.decode("utf-32", "ignore").encode("utf-8", "ignore")
+    elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", "ignore").encode("utf-8", "ignore")
     return _by_magic(head) or _by_extension(landed_path) or _by_content(head)
 
@@ -88,7 +90,7 @@ def _by_magic(head: bytes) -> str | None:
     if head[257:262] == b"ustar":
         return "tar"
     start = head[:4096]
-    if start.count(0) > MAX_ZEROS * len(start) and find_unmarked_utf16(start) is None:
+    if start.count(0) > MAX_ZEROS * len(start) and find_unmarked_unicode(start) is None:
         return "binary data"
     return None
 

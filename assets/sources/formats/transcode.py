@@ -9,7 +9,7 @@ from assets.sources.formats.charset import (
     META_BYTES,
     declared_in_markup,
     find_charset,
-    find_unmarked_utf16,
+    find_unmarked_unicode,
 )
 from assets.sources.formats.compression import CHUNK_BYTES, DecodedStream, Problem
 
@@ -90,6 +90,6 @@ def utf8_stream(stream: DecodedStream, charset: str | None = None) -> Utf8Stream
     ):
         if head[:_BOM_BYTES].startswith(mark):
             return Utf8Stream(stream, codec)
-    unmarked = find_unmarked_utf16(head)
+    unmarked = find_unmarked_unicode(head)
     declared = find_charset(declared_in_markup(head)) if head.startswith(b"<?xml") else None
     return Utf8Stream(stream, unmarked or declared or charset or "utf-8")
