@@ -88,10 +88,15 @@ def _inventory(found: FoundFile) -> list[int | str | None]:
 def _scan(source: SourceSettings, settings: Settings) -> list[ScannedFile]:
     found = find_files(source, settings)
     with HashCache.open() as cache, ThreadPoolExecutor(settings.engine.processes) as pool:
-        return list(pool.map(lambda item: _hash(item, cache), found))
+        return list(pool.map(lambda item: hash_found(item, cache), found))
 
 
-def _hash(found: FoundFile, cache: HashCache) -> ScannedFile:
+def hash_found(found: FoundFile, cache: HashCache) -> ScannedFile:
+    """Return a file's size and hash, from the cache if it is the same as when it was hashed.
+
+    Raises:
+        LandingError: it cannot be read.
+    """
     try:
         if found.size is not None:
             size = found.size

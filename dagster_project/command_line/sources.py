@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any
 
 import pandas as pd
 
+from assets.catalog.rows import live_parts
 from assets.data_platform import OpenPlatform, open_platform
 from assets.errors import LandingError
+from assets.ordering.published import read_shard_index, read_takedown_log
 from assets.settings.sources import SourceSettings
 from assets.sources.landing_log import LandingLog, read_log
-from assets.sources.patterns import find_files
+from assets.sources.waiting import count_waiting
 from dagster_project.command_line.summary import statistics_by_source
 from dagster_project.command_line.terminal import complain, format_table, say
+from olmo_loader.takedowns import spans_by_shard
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -25,12 +29,15 @@ def execute(arguments: argparse.Namespace) -> int:
     configured = {source.name for source in platform.settings.sources}
     retired = sorted({name for name, _ in [*log.landed, *log.removed]} - configured)
     rows += [{"source": name, "format": "(retired)", **_landed(name, log)} for name in retired]
-    documents = statistics_by_source(platform.root, "documents")
+    documents = _live_documents(platform, log)
     tokens = statistics_by_source(platform.root, "tokens")
+    withdrawn = _withdrawn_tokens(platform)
     for row in rows:
-        row["documents"] = documents.get(row["source"], {}).get("documents", 0)
-        row["tokens"] = tokens.get(row["source"], {}).get("tokens", 0)
-    say(format_table(pd.DataFrame(rows).fillna({"files": 0, "licence": ""})))
+        name = row["source"]
+        row["documents"] = documents[name]
+        row["tokens"] = tokens.get(name, {}).get("tokens", 0) - withdrawn[name]
+    waiting = dict.fromkeys(("files", "new", "changed", "gone"), 0)
+    say(format_table(pd.DataFrame(rows).fillna({**waiting, "licence": ""})))
     for problem in problems:
         complain(problem)
     return 1 if problems else 0
@@ -39,22 +46,46 @@ def execute(arguments: argparse.Namespace) -> int:
 def _row(
     source: SourceSettings, platform: OpenPlatform, log: LandingLog, problems: list[str]
 ) -> dict[str, Any]:
-    try:
-        found = {item.landed_path for item in find_files(source, platform.settings)}
-    except LandingError as error:
-        problems.append(str(error))
-        found = set()
-    landed = {path for name, path in log.landed if name == source.name}
-    return {
+    about = {
         "source": source.name,
         "format": source.format,
         "profile": source.profile,
         "licence": source.licence or "",
         "priority": source.priority,
-        "files": len(found),
-        "not landed": len(found - landed),
+    }
+    try:
+        waiting = count_waiting(source, platform.settings, log)
+    except LandingError as error:
+        problems.append(str(error))
+        return {**about, **_landed(source.name, log)}
+    return {
+        **about,
+        "files": waiting.found,
+        "new": waiting.new,
+        "changed": waiting.changed,
+        "gone": waiting.gone,
         **_landed(source.name, log),
     }
+
+
+def _live_documents(platform: OpenPlatform, log: LandingLog) -> Counter[str]:
+    """Return by source the documents of the current version of each file, those gone included."""
+    versions = [*log.landed.values(), *log.removed.values()]
+    live = {(version.source, version.file_id.hex()) for version in versions}
+    counts: Counter[str] = Counter()
+    for entry in live_parts(platform.root, "documents"):
+        for span in entry.files:
+            counts[entry.source] += span.rows * ((entry.source, span.file_id) in live)
+    return counts
+
+
+def _withdrawn_tokens(platform: OpenPlatform) -> Counter[str]:
+    """Return by source the tokens in shards that are masked: withdrawn or taken down."""
+    sources = {item["shard"]: item["source"] for item in read_shard_index(platform.root).records}
+    counts: Counter[str] = Counter()
+    for shard, spans in spans_by_shard(read_takedown_log(platform.root).records).items():
+        counts[sources[shard]] += int((spans[:, 1] - spans[:, 0]).sum())
+    return counts
 
 
 def _landed(name: str, log: LandingLog) -> dict[str, Any]:

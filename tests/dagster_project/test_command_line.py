@@ -170,11 +170,20 @@ def test_a_missing_folder_and_an_empty_one_are_named(config, tmp_path, capsys):
 
 
 def test_sources_lists_what_landed_and_what_waits(finished, capsys):
-    write_text(finished / "corpus/books/zz.txt", "not landed yet")
+    books = finished / "corpus/books"
+    first, second, *_ = sorted(books.glob("*.txt"))
+    before = first.read_bytes()
+    write_text(books / "zz.txt", "not landed yet")
+    first.write_bytes(before + b"more")
+    second.rename(finished / "away")
     assert main(["sources", *small(finished)]) == 0
-    line = next(line for line in capsys.readouterr().out.splitlines() if "books" in line)
-    (finished / "corpus/books/zz.txt").unlink()
-    assert line.split()[5:8] == ["4", "1", "3"]
+    head, *lines = capsys.readouterr().out.splitlines()
+    line = next(line for line in lines if "books" in line)
+    (books / "zz.txt").unlink()
+    first.write_bytes(before)
+    (finished / "away").rename(second)
+    assert head.split()[5:10] == ["files", "new", "changed", "gone", "landed"]
+    assert line.split()[5:10] == ["3", "1", "1", "1", "3"]
 
 
 def test_explain_follows_a_document_from_its_file_to_the_instances(finished, capsys):
