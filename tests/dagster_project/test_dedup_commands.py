@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assets.settings.dedup import RepeatedSpansSettings
+from assets.settings.dedup import (
+    DecontaminationSettings,
+    RepeatedSpansSettings,
+    TextSetSettings,
+)
 from dagster_project.command_line.main import main
 from tests.assets.dedup.small_corpus import SmallCorpus, article
 
@@ -96,3 +100,28 @@ def test_compact_says_how_many_runs_there_are(config, capsys):
     corpus.run()
     assert main(["dedup", "compact", "--config", config]) == 0
     assert "runs: 2 before, 1 now" in capsys.readouterr().out
+
+
+def test_common_ngrams_and_contamination_by_set(config, capsys, tmp_path):
+    assert main(["dedup", "contamination", "--config", config]) == 1
+    assert "run `olmo-data run --until unique`" in capsys.readouterr().err
+    (tmp_path / "quiz.jsonl").write_text(json.dumps({"text": article(2), "id": "q"}))
+    path = Path(config)
+    path.write_text(
+        path.read_text() + "dedup: {decontaminate: {sets: [{name: quiz, paths: [quiz.jsonl]}]}}\n"
+    )
+    output = tmp_path / "common.txt"
+    command = ["dedup", "common-ngrams", str(output), "--min-documents", "1", "--config", config]
+    assert main(command) == 0
+    assert "108 of 108 n-grams stand in at least 1 of 3 texts" in capsys.readouterr().out
+    assert len(output.read_text().splitlines()) == 108
+    corpus = SmallCorpus(str(path.parent / "root"))
+    quiz = TextSetSettings(name="quiz", paths=(str(tmp_path / "quiz.jsonl"),))
+    corpus.dedup["decontaminate"] = DecontaminationSettings(sets=(quiz,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OLMO_DATA_ALLOWED_PATHS", str(tmp_path))
+        corpus.run()
+    assert main(["dedup", "contamination", "--config", config]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == ["set", "items", "not_looked_for", "items_found"]
+    assert lines[1].split()[:4] == ["quiz", "1", "0", "1"]
