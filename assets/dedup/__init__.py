@@ -10,16 +10,17 @@
     arrivals.py        one generation in survivor order
     buckets.py         LSH join: who shares a band bucket with whom
     overlap.py         exact Jaccard, and a cheap proof that a pair is below the threshold
-    decide.py          the greedy decision
+    decide.py, slices.py                     the greedy decision, slice by slice if it is large
     kept.py, runs.py   what earlier generations kept, as sorted runs on disk
     earlier.py, compaction.py, merging.py    few runs in place of many, with the same answers
-    run_search.py, checked_arrays.py   search in them, checked where it reads
+    run_search.py, checked_arrays.py, stored_arrays.py   search in them, checked where it reads
     external.py        documents of another set, which count as kept before everything else
     sets_beside.py     evaluation items and external documents: made, and frozen once published
     ngrams.py, decontaminate.py              which texts hold evaluation items
     common_ngrams.py, contamination_report.py   the list of what says nothing; what items cost
     replace.py         changed files: unchanged and withdrawn documents
     cuts.py            what is cut out of kept texts: repeated lines, paragraphs, spans
+    kept_texts.py, left_over.py              the texts it looks at, and whether anything is left
     units.py, repeated_units.py              lines and paragraphs
     word_windows.py, repeated_spans.py, span_report.py   runs of words
     hash_runs.py       hashes of what earlier generations kept, with their owners

@@ -9,8 +9,9 @@ below the threshold is ever dropped. A band bucket proposes at most `max_kept_pe
 documents, the first in order; comparisons left out for that are counted.
 
 Time: a member of a cluster of any size is compared with the cluster's kept documents only, never
-with all of it. Memory: `20 * bands + 100` bytes for each document of the generation, its band keys
-included, and the shingle sets of the earlier kept documents that share a bucket with one of them.
+with all of it. Memory of one decision: `40 * bands + 300` bytes for each of its documents, two for
+each of their shingles up to 4 KiB, and as much for each earlier kept document that shares a bucket
+with one of them; `slices.py` cuts a generation into decisions that fit.
 """
 
 from __future__ import annotations
