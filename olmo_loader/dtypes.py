@@ -72,6 +72,7 @@ def check_file_dtype(dtype: Any) -> np.dtype[Any]:
 
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
     try:
-        return np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
         raise DtypeError(f"Value {dtype} is not a valid numpy type") from error
+    return found

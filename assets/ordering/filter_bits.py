@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from assets.settings.ordering import InstanceFilterSettings
 from olmo_loader.batch_reader import BatchReader
-from olmo_loader.byte_range import FilePool
+from olmo_loader.data_place import open_place
 from olmo_loader.global_indices import ORDER_FILE
 from olmo_loader.instance_filter import FILTER_FILE, InstanceFilterConfig, pack_keep
 from olmo_loader.instance_reader import InstanceFiles
 from olmo_loader.plan import Plan
 from olmo_loader.plan_identity import train_records
 from olmo_loader.plan_writing import seal_plan
-from olmo_loader.published import plan_reader
+from olmo_loader.published import place_with_containers, plan_reader
 from olmo_loader.records import BODY_HASH, write_atomically
 from olmo_loader.shard_index import in_plan_order
 
@@ -60,8 +60,9 @@ def write_filter_bits(
 def find_kept(dataset: Path, plan: Plan, config: InstanceFilterConfig) -> NDArray[np.bool_]:
     """Return the verdict on every instance of a plan, bool ``(num_instances,)``, True = keep."""
     shards = plan.columns.take(plan.file_shards)
+    place = place_with_containers(open_place(dataset), plan.columns)
     files = InstanceFiles(
-        paths=tuple(f"{dataset}/{name.decode()}" for name in shards.shard.tolist()),
+        paths=tuple(place.shards(shards.shard)),
         num_tokens=shards.n_tokens,
         dtype=plan.dtype,
         sequence_length=plan.sequence_length,
@@ -69,7 +70,9 @@ def find_kept(dataset: Path, plan: Plan, config: InstanceFilterConfig) -> NDArra
         pad_token_id=plan.shards[0]["pad_token_id"],
         described=True,
     )
-    reader = BatchReader(reader=plan_reader(files, plan, FilePool()), instance_filter_config=config)
+    reader = BatchReader(
+        reader=plan_reader(files, plan, place.ranges), instance_filter_config=config
+    )
     keep = np.empty(plan.num_instances, bool)
     for table in plan.tables:
         end = table.first_index + table.num_instances

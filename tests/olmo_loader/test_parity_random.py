@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def document_lengths(ids: list[int], eos: int) -> list[int]:
     ends = [place + 1 for place, token in enumerate(ids) if token == eos]
     if not ends or ends[-1] != len(ids):
         ends.append(len(ids))
-    return np.diff([0, *ends]).tolist()
+    return [after - before for before, after in pairwise([0, *ends])]
 
 
 def maybe(random: np.random.Generator, value: Any, share: float = 0.5) -> Any:
@@ -60,7 +61,8 @@ def write_file(
     random: np.random.Generator, path: Path, chunk: int, dtype: str, vocab: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Write ids, some of them periodic, odd bytes behind them, and a label mask."""
-    count = int(random.choice([0, random.integers(0, chunk + 1), random.integers(0, 9 * chunk)]))
+    most = (1, chunk + 1, 9 * chunk)[int(random.integers(0, 3))]
+    count = int(random.integers(0, most))
     ids = random.integers(0, vocab, count).astype(dtype)
     if count > 6 and random.random() < 0.5:
         begin, period = int(random.integers(0, count)), int(random.integers(1, 4))
@@ -98,7 +100,8 @@ def make_case(folder: Path, random: np.random.Generator) -> Case:
         "label_mask_paths": maybe(random, [path.with_suffix(".mask") for path, _, _ in used]),
         "instance_filter_config": maybe(random, filters),
     }
-    items, offsets = [], []
+    items: list[Item] = []
+    offsets = []
     for file, (_, ids, mask) in enumerate(used):
         begin = len(items)
         for start in range(0, len(ids) // chunk * chunk, chunk):
