@@ -23,6 +23,7 @@ from olmo_loader.published import PublishedDataset, open_published
 from olmo_loader.run_folder import read_state
 from olmo_loader.state import LoaderState
 from olmo_loader.tools.audit import audit_run
+from olmo_loader.tools.boundaries import count_differences
 from olmo_loader.tools.decode import Decode, open_decoder, printable
 from olmo_loader.tools.ladder import LadderOptions, Rung, climb, measure_against
 from olmo_loader.tools.step import (
@@ -61,6 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     stats = commands.add_parser("stats", help="what the data set holds, per source")
     stats.add_argument("dataset")
     stats.add_argument("--plan")
+    stats.add_argument(
+        "--boundaries",
+        action="store_true",
+        help="read all tokens, and count where stored boundaries and those by EOS differ",
+    )
     _add_bench(commands)
     return parser
 
@@ -208,7 +214,18 @@ def run_stats(options: argparse.Namespace) -> int:
         _write(f"{row.source:<{width}}{cells}{row.instances / total:>9.2%}")
     sums = "".join(f"{sum(getattr(row, name) for row in rows):>14,}" for name in names)
     _write(f"{'total':<{width}}{sums}{1:>9.2%}")
+    if options.boundaries:
+        _write_boundaries(data, width)
     return 0
+
+
+def _write_boundaries(data: PublishedDataset, width: int) -> None:
+    _write("document boundaries inside instances: stored ones, and those a scan for EOS finds")
+    names = ("documents", "without_eos", "eos_inside", "instances", "differing")
+    _write(f"{'source':<{width}}" + "".join(f"{name:>14}" for name in names))
+    for row in count_differences(data):
+        cells = "".join(f"{getattr(row, name):>14,}" for name in names)
+        _write(f"{row.source:<{width}}{cells}")
 
 
 def run_bench(options: argparse.Namespace) -> int:
