@@ -12,6 +12,7 @@ from assets.data_platform import OpenPlatform, open_platform
 from assets.errors import ConfigurationError
 from assets.ordering.budget import MAX_EPOCHS, TOKENS_PER_PARAMETER, plan_budget
 from assets.ordering.extend_published import extend_published
+from assets.ordering.mix_plan import publish_mix
 from assets.ordering.olmo_mix import read_mix
 from assets.ordering.plan_sources import plan_source_table
 from assets.ordering.published import open_plan, read_published
@@ -181,4 +182,15 @@ def describe(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS = {"show": show, "extend": extend, "budget": budget, "describe": describe}
+def mix(arguments: argparse.Namespace) -> int:
+    """Make the plan of an OLMo mix."""
+    platform = _open(arguments, writable=True)
+    found = read_mix(arguments.mix, tokenizer=arguments.tokenizer)
+    built = publish_mix(platform.root, platform.settings, found)
+    say_plan(built.plan)
+    made = "made" if built.is_new else "was made before"
+    say(f'{made}; read it with build_train_dataloader(..., plan="{built.plan.plan_id}")')
+    return 0
+
+
+_ACTIONS = {"mix": mix, "show": show, "extend": extend, "budget": budget, "describe": describe}

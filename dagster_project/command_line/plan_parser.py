@@ -17,6 +17,7 @@ def add_plan_commands(commands: _Commands[argparse.ArgumentParser], add: Add) ->
     _add_extend(actions)
     _add_budget(actions)
     _add_describe(actions)
+    _add_mix(actions)
     provenance = add(commands, "provenance", "Compare a training configuration with its table.")
     actions = provenance.add_subparsers(dest="action", required=True, metavar="ACTION")
     check = actions.add_parser("check", help="every path has one row, every row a path")
@@ -61,3 +62,10 @@ def _add_describe(actions: _Commands[argparse.ArgumentParser]) -> None:
     describe = actions.add_parser("describe", help="what an OLMo mix reads, and how often")
     describe.add_argument("mix", metavar="FILE", help="OLMo's YAML, a .txt mix, or a list of paths")
     describe.add_argument("--tokenizer", help="replaces {TOKENIZER} in a list")
+
+
+def _add_mix(actions: _Commands[argparse.ArgumentParser]) -> None:
+    mix = actions.add_parser("mix", help="a plan of what an OLMo mix lists, in OLMo's order")
+    mix.add_argument("mix", metavar="FILE", help="OLMo's YAML, a .txt mix, or a list of paths")
+    mix.add_argument("plan_root", nargs="?", metavar="ROOT", help="in place of --root")
+    mix.add_argument("--tokenizer", help="replaces {TOKENIZER} in a list")
