@@ -12,7 +12,6 @@ HIDDEN = {
         [
             "label",
             "index",
-            "indexsee",
             "indexdef",
             "indexfoot",
             "indexdefn",
@@ -83,6 +82,7 @@ HIDDEN = {
             "newtheorem",
             "DeclareMathOperator",
             "indexdefsee",
+            "indexsee",
             "definecolor",
             "color@",
             "newcommand",
