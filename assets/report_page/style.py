@@ -28,7 +28,7 @@ font-size:13px}.num{text-align:right;font-variant-numeric:tabular-nums}
 margin-left:8px;vertical-align:middle;overflow:hidden}.share i{display:block;height:8px;
 background:var(--bar);border-radius:4px}
 svg{display:block;max-width:100%;height:auto;font:12px system-ui,sans-serif}
-svg.chart{width:860px}.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(330px,1fr));
+svg.chart{width:860px}.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));
 gap:12px}.plots .card{margin:0}.bar{fill:var(--bar)}.track{fill:var(--track)}
 svg .label{fill:var(--ink)}svg .value,svg .note{fill:var(--soft)}
 .chart .label{text-anchor:end}.histogram .label,.histogram .value{text-anchor:middle;font-size:10px}.histogram .note{font-size:11px}

@@ -163,6 +163,9 @@ def test_statistics_and_files(kept):
         "pieces": 0,
         "sampled": 0,
         "lengths": {"2": 2, "4": 1},
+        "by_language": {
+            "": {"documents": 3, "tokens": 9, "characters": 13, "bytes": 13, "words": 6}
+        },
     }
     assert entry.rows == 3
     assert [(span.landed_path, span.records, span.rows) for span in entry.files] == [
