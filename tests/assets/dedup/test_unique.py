@@ -256,6 +256,16 @@ def test_a_kept_document_is_never_displaced(corpus):
     assert rules == [None, "exact_duplicate", "near_duplicate"]
 
 
+def test_what_is_taken_down_goes_on_counting_as_kept(corpus):
+    """Taking down masks what is published; a copy that lands later is still a duplicate."""
+    grow(corpus, [{"wiki/a": [article(1)]}])
+    (document,) = corpus.texts_by_id()
+    record = f'{{"seq": 1, "op": "takedown", "doc_id": "{document.hex()}"}}'.encode()
+    corpus.root.publish_bytes("dataset/takedowns/00000001.json", record)
+    grow(corpus, [{"wiki/b": [article(1), article(1, edits=1)]}])
+    assert corpus.kept() == [article(1)]
+
+
 def test_nothing_is_withdrawn_where_nothing_changed(corpus):
     grow(corpus, [FIRST])
     (table,) = withdrawn_documents(corpus.root).values()
