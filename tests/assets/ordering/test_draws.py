@@ -177,3 +177,16 @@ def test_drift_is_measured_against_the_time_average_and_raises_an_alarm(
     assert "segment 0: b has" in (drift_alarm(moved[1]) or "")
     assert "b has" in caplog.text
     assert "off its time-averaged target of" in caplog.text
+
+
+def test_two_seeds_differ_and_the_tail_of_a_source_is_reached() -> None:
+    mixed = mixture((0.5, 0.5), tokens=400 * SLOTS)
+    first, _, _ = drawn(mixed, (1000, 1000))
+    made = SegmentDraws(mixture=mixed, units=units((1000, 1000)), slots=SLOTS, seed=4)
+    second = np.concatenate([indices for indices, _ in made.blocks()])
+    assert len(set(first.tolist()) & set(second.tolist())) < 150
+    for order in (first, second):
+        own = np.sort(order[order < 1000])
+        assert len(own) == 200
+        assert own[-1] > 950
+        assert 400 < own.mean() < 600
