@@ -142,6 +142,8 @@ def bench_pages(corpus: Path, one_page: Path, folder: Path, extractors: list[str
         start, _ = tree_cpu([*command, str(one_page), str(folder / f"{name}-one"), *last])
         total, line = tree_cpu([*command, str(corpus), str(folder / name), *last])
         costs[name] = (total, total - start)
+        if not all(json.loads(line).values()):
+            raise SystemExit(f"{name} kept no page: {line}; its figures would mean nothing")
         say(f"pages, {name}, CPU s of the tree ({line})", total)
         say("  of it for one page: imports and start", start)
     for ours in (name for name in costs if name.startswith("ours")):

@@ -10,6 +10,7 @@ stands in the corpus so many times, under other addresses.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ from assets.demo.warc_writer import Page, warc_bytes
 PACKAGES = ("postgresql-doc-15", "maint-guide", "debian-reference-en")
 NUM_FILES = 8
 MAX_PAGE_BYTES = 1 << 20
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>\s*")
 _DATE = "2024-01-01T00:00:00Z"
 
 
@@ -30,7 +32,7 @@ def build_corpus(folder: Path, *, repeat: int = 1) -> list[Path]:
     Raises:
         CalledProcessError: a package cannot be fetched or unpacked.
     """
-    target = folder / f"warc-{repeat}"
+    target = folder / f"html-{repeat}"
     paths = [target / f"pages-{number}.warc.gz" for number in range(NUM_FILES)]
     if all(path.exists() for path in (paths[:1] if repeat == 0 else paths)):
         return paths[:1] if repeat == 0 else paths
@@ -63,7 +65,9 @@ def _pages(folder: Path) -> list[tuple[str, str]]:
     for path in sorted(unpacked.rglob("*.html")):
         html = path.read_bytes()
         if path.is_file() and len(html) <= MAX_PAGE_BYTES:
-            found.append((path.relative_to(unpacked).as_posix(), html.decode("utf-8", "replace")))
+            # datatrove's reader takes a page with an XML declaration for no page.
+            page = _DECLARATION.sub("", html.decode("utf-8", "replace"))
+            found.append((path.relative_to(unpacked).as_posix(), page))
     return found
 
 
