@@ -11,8 +11,8 @@ from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_reader import InstanceReader
 from olmo_loader.plan import read_plan
 from olmo_loader.published import check_shards, instance_files, place_with_containers
+from olmo_loader.shard_columns import ShardColumns
 from olmo_loader.shard_index import TRAIN_SPLIT
-from olmo_loader.shard_records import ShardColumns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,18 +117,8 @@ def build_train_dataloader(
         IntegrityError: the data set is damaged.
         StateError: ``state`` belongs to other data.
     """
-    world = distributed.world_size() if world_size is None else world_size
-    if global_batch_size < 1 or global_batch_size % world:
-        raise BatchShapeError(
-            f"a global batch of {global_batch_size} does not divide by {world} ranks"
-        )
-    shape = Shape(
-        global_batch_size=global_batch_size,
-        world_size=world,
-        rank=distributed.global_rank() if rank is None else rank,
-        drop_last=drop_last,
-        balance_attention=balance_attention,
-    )
+    shape = _shape(global_batch_size, world_size, rank)
+    shape = replace(shape, drop_last=drop_last, balance_attention=balance_attention)
     if work_dir is not None and state is None and save_overwrite is not None:
         guard_work_dir(work_dir, rank=shape.rank, save_overwrite=save_overwrite)
     details: dict[str, Any] = {
@@ -172,6 +163,20 @@ def build_train_dataloader(
     if state is not None:
         loader.load_state_dict(state)
     return loader
+
+
+def _shape(global_batch_size: int, world_size: int | None, rank: int | None) -> Shape:
+    world = distributed.world_size() if world_size is None else world_size
+    if global_batch_size < 1 or global_batch_size % world:
+        raise BatchShapeError(
+            f"a global batch of {global_batch_size} does not divide by {world} ranks"
+        )
+    return Shape(
+        global_batch_size=global_batch_size,
+        world_size=world,
+        rank=distributed.global_rank() if rank is None else rank,
+        drop_last=False,
+    )
 
 
 def _open(

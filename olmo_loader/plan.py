@@ -55,11 +55,12 @@ from olmo_loader.records import (
     parse_record,
     require_keys,
 )
+from olmo_loader.shard_columns import ShardColumns
 from olmo_loader.shard_index import (
     TRAIN_SPLIT,
     parse_index_record,
 )
-from olmo_loader.shard_records import ShardColumns, columns_in, read_shard_records
+from olmo_loader.shard_records import columns_in, read_shard_records
 
 PLAN_FOLDER = "plans"
 PLAN_FILE = "plan.json"

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from olmo_loader.records import canonical_json, sha256_hex
+from olmo_loader.shard_columns import ShardColumns, columns_of
 from olmo_loader.shard_index import TRAIN_SPLIT
-from olmo_loader.shard_records import ShardColumns, columns_of
 
 SHUFFLE, MIXTURE = "shuffle", "mixture"
 CUT, BEST_FIT = "chunked", "best_fit"

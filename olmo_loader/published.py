@@ -23,8 +23,8 @@ from olmo_loader.instance_filter import FILTER_FILE, FilterBits
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader
 from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan, read_plan
+from olmo_loader.shard_columns import ShardColumns
 from olmo_loader.shard_files import MASK_SUFFIX, sidecar_name
-from olmo_loader.shard_records import ShardColumns
 from olmo_loader.takedowns import read_takedowns, spans_by_shard
 
 

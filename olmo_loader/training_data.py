@@ -21,7 +21,7 @@ from olmo_loader.overriding import override
 from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan
 from olmo_loader.published import open_published
-from olmo_loader.shard_records import ShardColumns
+from olmo_loader.shard_columns import ShardColumns
 from olmo_loader.state import sequence_length_hint
 
 DatasetOrPaths = str | Path | Sequence[str | Path] | Mapping[str, Sequence[str | Path]]
@@ -173,15 +173,7 @@ def open_plan(
         "pad_token_id": published.file.tokenizer["pad_token_id"],
         "label_mask_paths": None,
     }
-    for name, value in fixed.items():
-        if value is not None and value != decided[name]:
-            hint = ""
-            if name == "sequence_length":
-                root = str(folder).rstrip("/").rpartition("/")[0] or "."
-                hint = f"; {sequence_length_hint(value, root)}"
-            raise ConfigurationError(
-                f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}{hint}"
-            )
+    _check_fixed(folder, plan, decided, fixed)
     dataset = MemMapDataset(
         *published.paths,
         chunk_size=plan.sequence_length,
@@ -203,6 +195,20 @@ def open_plan(
         sources=published.sources,
         source_of_file=published.source_of_file,
     )
+
+
+def _check_fixed(
+    folder: str | Path, plan: Plan, decided: Mapping[str, Any], fixed: Mapping[str, Any]
+) -> None:
+    for name, value in fixed.items():
+        if value is not None and value != decided[name]:
+            hint = ""
+            if name == "sequence_length":
+                root = str(folder).rstrip("/").rpartition("/")[0] or "."
+                hint = f"; {sequence_length_hint(value, root)}"
+            raise ConfigurationError(
+                f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}{hint}"
+            )
 
 
 def open_evaluation(

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from olmo_loader import shard_records
+from olmo_loader import line_grid, shard_records
 from olmo_loader.errors import IntegrityError
 from olmo_loader.records import canonical_json, parse_record, seal, sha256_hex
-from olmo_loader.shard_records import ShardRecords, columns_of, read_shard_records
+from olmo_loader.shard_columns import columns_of
+from olmo_loader.shard_records import ShardRecords, read_shard_records
 from tests.olmo_loader.small_data import SmallDataset
 
 Line = dict[str, Any]
@@ -76,7 +77,7 @@ def test_columns_are_what_a_parser_finds(tmp_path: Path, line: Line, shape: str,
     lines = SHAPES[shape](line)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shard_records, "_BLOCK_BYTES", block)
-        patch.setattr(shard_records, "_SEARCHED_AT_ONCE", 700)
+        patch.setattr(line_grid, "_SEARCHED_AT_ONCE", 700)
         found = write(tmp_path / "shards.jsonl", lines)
     same_columns(found, lines)
     assert list(found) == [seal(item) for item in lines]
