@@ -6,7 +6,7 @@ In this order:
 2. the name: an extension after any compression suffix (.jsonl .csv .rst .tex .md .txt, man sections
    .1 to .9, source code such as .py), or a name such as Makefile;
 3. what the text looks like: MediaWiki or other XML, HTML, a JSON object on one line, LaTeX, roff, a
-   `#!` line;
+   `#!` line, a header of names with rows of as many fields;
 4. plain text.
 
 A format without a reader (PDF, feeds, archives) is one loss per file; `format: text` on the source
@@ -16,6 +16,7 @@ reads what is text among them as it is.
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from pathlib import PurePosixPath
 
@@ -55,6 +56,9 @@ _EXTENSIONS = {
 _BY_EXTENSION = {
     extension: name for name, extensions in _EXTENSIONS.items() for extension in extensions.split()
 }
+_COLUMN = re.compile(rb"[A-Za-z_][\w.-]{0,40}")
+_ROWS_TRIED = 50
+_LEAST_ROWS = 3
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _LATEX = re.compile(
     rb"^\s{0,16}\\(?:documentclass|documentstyle|begin\{document\}|input\{)", re.MULTILINE
@@ -112,7 +116,28 @@ def _by_content(head: bytes) -> str:
         return "latex"
     if start.startswith(b"#!") and find_language("", start[:256].decode("latin-1")):
         return "code"
-    return "man" if _ROFF.match(start) else "text"
+    if _ROFF.match(start):
+        return "man"
+    return _table_format(start) or "text"
+
+
+def _table_format(start: bytes) -> str | None:
+    """Return csv or tsv for lines with a header of names and as many fields in each row."""
+    first = start.split(b"\n", 1)[0].strip()
+    for delimiter, name in ((b"\t", "tsv"), (b",", "csv"), (b";", "csv")):
+        names = [field.strip(b'"') for field in first.split(delimiter)]
+        is_header = all(_COLUMN.fullmatch(field) for field in names)
+        if len(names) < 2 or len(set(names)) < len(names) or not is_header:
+            continue
+        # The last line of the head may be cut.
+        lines = start.decode("utf-8", "replace").splitlines(keepends=True)[:-1]
+        try:
+            rows = list(csv.reader(lines[:_ROWS_TRIED], delimiter=delimiter.decode()))
+        except csv.Error:
+            continue
+        if len(rows) >= _LEAST_ROWS and all(len(row) == len(names) for row in rows if row):
+            return name
+    return None
 
 
 def _markup_or_text(start: bytes) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from assets.sources.formats.charset import (
     declared_in_markup,
@@ -40,6 +41,10 @@ _NOT_PROSE = frozenset(
 )
 _RECORDS = frozenset({"response", "resource", "conversion"})
 _DESCRIPTIONS = frozenset({"warcinfo", "request", "metadata"})
+_CONVERSION_FIELDS = {
+    "warc-identified-content-language": "identified_languages",
+    "warc-refers-to": "refers_to",
+}
 _SKIPPED = {
     "revisit": ("revisit", "refers to an earlier capture"),
     "continuation": ("continuation", "a further segment of a cut record"),
@@ -90,12 +95,7 @@ def _read_block(kind: str, headers: dict[str, str], block: bytes, position: int)
     decoded = decode_text(body.data, declared)
     if not mime or not decoded.text or looks_binary(decoded.text):
         raise UnusableError("not_text", f"declared as {mime or 'nothing'}, and binary by content")
-    metadata = describe(decoded)
-    if kind != "response":
-        metadata["warc_type"] = kind
-    truncated = headers.get("warc-truncated") or body.truncated
-    if truncated:
-        metadata["truncated"] = truncated
+    metadata = describe(decoded) | _describe_record(kind, headers, body)
     return Found(
         text=decoded.text,
         position=position,
@@ -105,6 +105,22 @@ def _read_block(kind: str, headers: dict[str, str], block: bytes, position: int)
         fetched_at=parse_date(headers.get("warc-date", "")),
         metadata=metadata,
     )
+
+
+def _describe_record(kind: str, headers: dict[str, str], body: Body) -> dict[str, Any]:
+    """Return what a record's own header adds to the metadata."""
+    metadata: dict[str, Any] = {}
+    if kind != "response":
+        metadata["warc_type"] = kind
+    if kind == "conversion":
+        # What the maker of a WET file found out about the page it came from.
+        for key, name in _CONVERSION_FIELDS.items():
+            if headers.get(key):
+                metadata[name] = headers[key][:1000].strip("<>")
+    truncated = headers.get("warc-truncated") or body.truncated
+    if truncated:
+        metadata["truncated"] = truncated
+    return metadata
 
 
 def _read_body(kind: str, content_type: str, block: bytes) -> tuple[str, Body]:

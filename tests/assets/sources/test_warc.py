@@ -330,7 +330,10 @@ def test_wet_is_read_and_wat_holds_no_record() -> None:
     folder = shared_folder("warc", "wat_wet")
     (wet,) = read_file(folder / "whirlwind.warc.wet.gz")
     assert isinstance(wet, Found)
-    assert wet.metadata == {"warc_type": "conversion"}
+    assert (wet.metadata["warc_type"], wet.metadata["identified_languages"]) == (
+        "conversion",
+        "spa",
+    )
     assert outcomes((folder / "whirlwind.warc.wat.gz").read_bytes()) == ["<no_records>"]
 
 
@@ -362,3 +365,18 @@ def test_a_real_archive_cut_anywhere_keeps_what_came_before(share: float) -> Non
     cut = read_bytes(stored[: int(len(stored) * share)], "a.warc.gz")
     assert cut[:-1] == whole[: len(cut) - 1]
     assert only_lost(cut)[-1].rule == "truncated"
+
+
+def test_wet_files_are_read_and_their_languages_kept() -> None:
+    data = record(
+        b"words",
+        kind="conversion",
+        content_type="text/plain",
+        extra="WARC-Identified-Content-Language: eng,fra\r\nWARC-Refers-To: <urn:uuid:1>\r\n",
+    )
+    (found,) = only_found(read_bytes(data, "a.warc.wet", format="wet"))
+    assert found.metadata == {
+        "warc_type": "conversion",
+        "identified_languages": "eng,fra",
+        "refers_to": "urn:uuid:1",
+    }
