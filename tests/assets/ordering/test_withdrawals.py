@@ -164,13 +164,13 @@ def test_a_document_withdrawn_while_pending_is_masked_with_its_shard(grown: Grow
     grown.cut()
     withdrawn = grown.publish()
     assert withdrawn.takedown is None
-    assert withdrawn.checks[5].facts["pending"] == 1
+    assert withdrawn.checks[-1].facts["pending"] == 1
     write_jsonl(grown.corpus / "stories/q.jsonl.gz", [story(seed) for seed in range(510, 525)])
     grown.cut()
     report = grown.publish()
     assert report.generation == 4
     assert report.takedown is not None
-    assert report.checks[5].facts["pending"] == 0
+    assert report.checks[-1].facts["pending"] == 0
     assert report.checks[5].facts["recorded"] == 1
     (record,) = read_takedowns(grown.dataset, report.takedown)
     assert (record["op"], record["generation"], len(record["documents"])) == ("withdraw", 3, 1)
