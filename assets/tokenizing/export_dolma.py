@@ -102,7 +102,7 @@ def _rows(root: Root, part: KeptPart) -> Iterator[dict[str, Any]]:
             yield batch.slice(number, 1).to_pylist()[0]
 
 
-def _create(path: Path) -> IO[bytes]:
+def _create(path: Path) -> gzip.GzipFile:
     path.parent.mkdir(parents=True, exist_ok=True)
     # No time and no name in the header: the same documents give the same bytes.
     return gzip.GzipFile(path, "wb", compresslevel=_COMPRESSION, mtime=0)

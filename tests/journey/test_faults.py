@@ -111,7 +111,7 @@ def make_crawl(folder):
         record(http(b"\x89PNG", "image/png"), url="http://a.example/i.png"),
         record(http(chunk, "text/html; charset=x-klingon"), url="http://a.example/klingon"),
         record(b"x", kind="revisit", url="http://a.example/again"),
-        page(body, url="http://a.example/cut", length=1_000_000),
+        page(body, url="http://a.example/cut", length="1000000"),
     ]
     write(folder, "crawl/a.warc", b"".join(records))
 
@@ -148,7 +148,7 @@ def settings(folder, tmp_path_factory):
 
 def decisions(root, stage):
     """Return {(source, decision, rule): number} over the live parts of a stage."""
-    found = Counter()
+    found: Counter[tuple[str, str, str | None]] = Counter()
     for entry in Manifest.load(root, stage).entries():
         if "ledger" not in entry.objects:
             continue  # what `unique` keeps of a generation
