@@ -171,7 +171,7 @@ def test_a_document_withdrawn_while_pending_is_masked_with_its_shard(grown: Grow
     assert report.generation == 4
     assert report.takedown is not None
     assert report.checks[-1].facts["pending"] == 0
-    assert report.checks[5].facts["recorded"] == 1
+    assert report.checks[-1].facts["recorded"] == 1
     (record,) = read_takedowns(grown.dataset, report.takedown)
     assert (record["op"], record["generation"], len(record["documents"])) == ("withdraw", 3, 1)
     assert sum(len(spans) for spans in spans_by_shard([record]).values()) == 1
