@@ -18,7 +18,7 @@ MAX_TAGS = 20_000
 MAX_DEPTH = 200
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})(?=[\s/>])")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
-_NO_TAG = re.compile(r"<(?!/?(?:[A-Za-z][A-Za-z0-9]{0,20})[\s/>]|!--)")
+_NO_TAG = re.compile(r"<(?!/?(?:[A-Za-z][A-Za-z0-9]{0,20})[\s/>]|!|\?)")
 _ELEMENTS = frozenset(
     {"a", "abbr", "address", "article", "aside", "audio", "b", "big", "blockquote", "body", "br"}
     | {"button", "caption", "center", "cite", "code", "col", "colgroup", "dd", "del", "details"}

@@ -82,6 +82,7 @@ HTML = [
     ("<p>One <b>two</b></p><p>three</p>", "One two\n\nthree"),
     ("<pre><code>a\n  b\n</code></pre>", "a\n  b"),
     ("plain", "plain"),
+    ("<!doctype html><p>x<!-- y --></p><?php z ?>", "x"),
     ("see L<perlcall>,\n\nVec<T> if a<b", "see L<perlcall>,\n\nVec<T> if a<b"),
     ("<p>Vec<T> and 1 < 2 &lt; x<-y</p>", "Vec<T> and 1 < 2 < x<-y"),
     ("<ul><li>x</li><li>y</li></ul>", None),
