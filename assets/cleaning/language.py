@@ -63,6 +63,9 @@ def model_sha256(path: str | None = None) -> str:
         ) from error
 
 
+_OTHER_SPACES = "[\\n\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+
+
 @cache
 def _load_model(path: str | None) -> Any:
     try:
@@ -99,7 +102,11 @@ def identify_languages(
 
 
 def _first_lines(texts: pa.LargeStringArray) -> list[str]:
-    """Return the start of each text as one line: the model ends a text at a newline."""
+    """Return the start of each text as one line, its words parted by plain spaces.
+
+    The model ends a text at a newline, and knows no space but those of ASCII: words that no-break
+    spaces part, as on many web pages, would be one word of no language.
+    """
     starts = pc.utf8_slice_codeunits(texts, 0, MAX_CHARACTERS)
-    lines: list[str] = pc.replace_substring(starts, "\n", " ").to_pylist()
+    lines: list[str] = pc.replace_substring_regex(starts, _OTHER_SPACES, " ").to_pylist()
     return lines

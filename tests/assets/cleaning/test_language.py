@@ -191,3 +191,11 @@ def test_thresholds_and_methods_that_make_no_sense():
         LanguageSettings(thresholds={"en": 2.0})
     with pytest.raises(ConfigurationError, match="has no use with the method"):
         LanguageSettings(method="characters", model="x.bin")
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u202f", "\u2003", "\n", "\u2028"])
+def test_words_are_parted_by_any_space(space):
+    text = "The members of the council met on the bridge and opened the new market in the morning."
+    plain = identify_languages(text_array([text]))
+    assert identify_languages(text_array([text.replace(" ", space)])) == plain
+    assert plain[0] == ["en"]
