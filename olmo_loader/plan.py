@@ -72,6 +72,10 @@ CUTTING = "chunked/v1"
 """Instances are cut inside each shard, sequence_length tokens each; a shard's rest is left out."""
 JOINING = "joined/v1"
 """What was left unread is joined per source in shard order, and cut through a table of spans."""
+CARRYING = "carried/v1"
+"""Shards' rests are joined per source and stratum in shard order, and cut like the shards."""
+PADDING = "padded/v1"
+"""Each shard's rest is one more instance, filled up with padding."""
 PACKING = "best_fit/v1"
 """Whole documents packed into instances, see `assets.ordering.packing`."""
 
@@ -79,6 +83,7 @@ _ALGORITHMS = frozenset(
     {
         *(("permutation", PERMUTATION), ("cutting", CUTTING), ("cutting", JOINING)),
         *(("packing", PACKING), ("passes", PASSES), ("mixture", DEFICIT), ("mixture", STOCHASTIC)),
+        *(("tails", CARRYING), ("tails", PADDING)),
     }
 )
 

@@ -52,7 +52,8 @@ def plan_fingerprint(
     body["segments"] = [_decides(segment) for segment in plan["segments"]]
     # What only some plans have; where it is absent the fingerprint is as it always was.
     body |= {key: plan[key] for key in OPTIONAL_FIELDS if plan.get(key) is not None}
-    if plan["order"] == MIXTURE or plan["packing"] == BEST_FIT or plan["parent"] is not None:
+    is_grouped = plan["order"] == MIXTURE or plan["packing"] == BEST_FIT
+    if is_grouped or plan["parent"] is not None or "tails" in plan["algorithm"]:
         body["groups"] = group_numbers(columns)
     return sha256_hex(canonical_json(body))
 

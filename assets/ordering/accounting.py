@@ -10,7 +10,8 @@ elsewhere: the plan's instances, the shard index, and the lengths of the documen
 holds yet. A document is where its first token is.
 
 In a plan that reads each shard once, whole, not drawn, discarded and left out are 0. Others are
-counted range by range from their order: what is drawn counts once, however often it is drawn.
+counted range by range from their order: what is drawn counts once, however often it is drawn. Shard
+tails are what no instance holds: all of them, or what carrying them on left over.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from assets.ordering.coverage import (
     range_tokens,
     subtract_ranges,
 )
+from assets.ordering.tails import DROP, tails_of
 from olmo_loader.plan import Plan
 from olmo_loader.plan_identity import BEST_FIT
 from olmo_loader.shard_files import open_docs
@@ -117,7 +119,10 @@ def count_accounts(
             shard = record["shard"]
             pieces = coverage.pieces(numbers[shard]) if shard in numbers else None
             unread = _unread_end(record, plan)
-            _count_pieces(account, record, starts, pieces, left_out.get(shard), masked, unread)
+            out = left_out.get(shard)
+            is_chunked = pieces is not None and pieces.is_chunked
+            is_cut = is_chunked or (plan is not None and tails_of(plan.record) != DROP)
+            _count_pieces(account, record, starts, pieces, out, masked, unread, has_tails=is_cut)
             continue
         _count_shard(account, record, starts, sequence_length)
         if masked is not None and record["split"] == TRAIN_SPLIT:
@@ -139,6 +144,8 @@ def _unread_end(record: Mapping[str, Any], plan: Plan | None) -> int:
         return int(record["n_tokens"])
     if record["weight"] == 1 or plan.record["packing"] == BEST_FIT:
         return 0
+    if tails_of(plan.record) != DROP and record["weight"] % 1 and "numbered" in plan.record:
+        return int(record["n_tokens"])  # of tails too only a fraction is numbered
     return int(record["n_tokens"]) // plan.sequence_length * plan.sequence_length
 
 
@@ -155,10 +162,13 @@ def _count_pieces(
     left_out: np.ndarray[Any, Any] | None,
     masked: np.ndarray[Any, Any] | None,
     unread: int,
+    *,
+    has_tails: bool,
 ) -> None:
     """Count a training shard range by range: drawn, cut but not drawn, left out, and the rest.
 
-    Of the rest, what is before token `unread` could have been drawn and was not.
+    Of the rest, what is before token `unread` could have been drawn and was not; what is left then
+    is a tail where plans have them.
     """
     size, none = record["n_tokens"], np.empty((0, 2), np.int64)
     drawn = none if pieces is None else pieces.union(least=1)
@@ -173,7 +183,7 @@ def _count_pieces(
         account.not_drawn += _amount(idle, starts)
         rest = subtract_ranges(rest, idle, size)
     account.left_out += _amount(out, starts)
-    if pieces is not None and pieces.is_chunked:
+    if has_tails:
         account.shard_tails += _amount(rest, starts)
     else:
         account.discarded += _amount(rest, starts)

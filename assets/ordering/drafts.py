@@ -10,6 +10,7 @@ from typing import Any
 from assets.errors import ConfigurationError
 from assets.ordering.filter_bits import describe_instance_filter
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
+from assets.ordering.tails import ALGORITHMS, DROP, tail_tokens
 from assets.ordering.weighted import copies, has_parts, number_uses
 from assets.settings.ordering import MixtureSettings, OrderingSettings
 from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC, Mixture
@@ -62,14 +63,14 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
         inputs.records,
         snapshot=inputs.snapshot,
         generation=inputs.generation,
-        sequence_length=1 if ordering.packing == BEST_FIT else ordering.sequence_length,
+        sequence_length=ordering.sequence_length if _is_cut_by_shard(ordering) else 1,
         seed=ordering.seed,
     )
     shards = inputs.shards
     times = copies(shards, inputs.weights)
     is_even = all(often == 1 for often in times)
     described |= describe_instance_filter(ordering.instance_filter)
-    if ordering.packing == CUT and ordering.order == SHUFFLE and is_even:
+    if _is_cut_by_shard(ordering) and ordering.order == SHUFFLE and is_even:
         return with_id(shards, described) if ordering.instance_filter else described
     segment = {**described["segments"][0], "sequence_length": ordering.sequence_length}
     plan = {
@@ -97,6 +98,11 @@ def draft_plan(inputs: PlanInputs) -> dict[str, Any]:
             for number, mixture in enumerate(mixtures)
         ]
     return with_id(shards, plan)
+
+
+def _is_cut_by_shard(ordering: OrderingSettings) -> bool:
+    """Tell whether every instance is a range of one shard that arithmetic finds."""
+    return ordering.packing == CUT and ordering.tails == DROP
 
 
 def _packing_options(
@@ -139,14 +145,15 @@ def mix(settings: MixtureSettings, inputs: PlanInputs, sequence_length: int) -> 
 
 
 def group_sizes(
-    shards: Sequence[Mapping[str, Any]],
+    shards: Sequence[dict[str, Any]],
     weights: Mapping[str, float] | None,
     ordering: OrderingSettings,
     sequence_length: int,
 ) -> dict[str, int]:
     """Return the tokens by group that stand in instances (packed: in shards)."""
-    sizes: dict[str, int] = {}
-    for name, record in zip(group_of_shards(shards, weights), shards, strict=True):
+    names = group_of_shards(shards, weights)
+    sizes = tail_tokens(ordering.tails, shards, names, weights_of(shards), sequence_length)
+    for name, record in zip(names, shards, strict=True):
         tokens = record["n_tokens"]
         if ordering.packing == CUT:
             tokens = tokens // sequence_length * sequence_length
@@ -162,6 +169,8 @@ def _algorithm(ordering: OrderingSettings, permutation: str) -> dict[str, str]:
         sampler = (ordering.mixture or MixtureSettings()).sampler
         found |= {"mixture": DEFICIT if sampler == "deficit" else STOCHASTIC, "passes": PASSES}
         del found["permutation"]
+    if ordering.tails != DROP:
+        found["tails"] = ALGORITHMS[ordering.tails]
     return found
 
 

@@ -33,6 +33,7 @@ from assets.ordering.shard_wants import ShardWants, find_wants
 from assets.ordering.share_rows import recount_rows
 from assets.ordering.shares import SourceWeights, build_mixtures, group_of_shards
 from assets.ordering.shuffles import shuffle
+from assets.ordering.tails import DROP
 from assets.root import Root
 from assets.settings.ordering import MixtureSettings
 from assets.settings.schema import Settings
@@ -64,7 +65,10 @@ class Extension:
 def settings_digest(settings: Settings) -> str:
     """Return a digest of what a configuration says about plans."""
     sources = [[item.name, item.weight, item.max_repetition] for item in settings.sources]
-    value = {"ordering": dataclasses.asdict(settings.ordering), "sources": sources}
+    ordering = dataclasses.asdict(settings.ordering)
+    if ordering["tails"] == DROP:
+        del ordering["tails"]  # digests without it are what they were before there was a choice
+    value = {"ordering": ordering, "sources": sources}
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
@@ -267,6 +271,8 @@ class _Maker:
             "tables": [table.to_json() for table in found.tables],
             "lost_tokens": found.lost,
         }
+        if found.tails:
+            plan["tails_report"] = found.tails
         if is_mixed:
             plan["sources"] = rows
         return plan, writer.positions

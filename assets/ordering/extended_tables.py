@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from assets.ordering.coverage import Coverage
-from assets.ordering.pack_plan import Packer, SpanWriter, long_document_classes, span_table
+from assets.ordering.pack_plan import (
+    Packer,
+    SpanWriter,
+    long_document_classes,
+    span_table,
+    weighted_groups,
+)
 from assets.ordering.published import dataset_dir
 from assets.ordering.recut import Unread, find_unread, write_joined
 from assets.ordering.shard_wants import ShardWants
+from assets.ordering.tails import DROP, tails_of, write_tails
 from assets.root import Root
 from olmo_loader.instance_tables import CHUNKED, InstanceTable, SpanFiles
 from olmo_loader.plan import Plan
@@ -35,6 +42,8 @@ class ExtendedTables:
     """Tables of further passes."""
     lost: int
     """Tokens that cutting again left over: less than one instance per group."""
+    tails: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By group: what was done with the tails of the shards that were cut, see `TailTables`."""
 
 
 def extend_tables(
@@ -86,6 +95,7 @@ class _Tables:
         self._tables = list(parent.tables)
         self._writer: SpanWriter | None = None
         self._is_packed = parent.record["packing"] != CUT
+        self._tails: dict[str, dict[str, int]] = {}
 
     @property
     def _end(self) -> int:
@@ -105,8 +115,34 @@ class _Tables:
             self._open_writer()
         spans = None if self._writer is None else self._writer.close()
         return ExtendedTables(
-            tables=self._tables, spans=spans, levels=levels, whole=whole, lost=lost
+            tables=self._tables,
+            spans=spans,
+            levels=levels,
+            whole=whole,
+            lost=lost,
+            tails=self._tails,
         )
+
+    def _add_tails(self, length: int, first: int) -> list[int]:
+        """Add tables of the tails of shards from `first` on; return their numbers."""
+        if tails_of(self._parent.record) == DROP:
+            return []
+        groups = [
+            (name, own, 1.0)
+            for name, numbers in weighted_groups(self._shards, self._wants.often)
+            if (own := [number for number in numbers if number >= first])
+        ]
+        made = write_tails(
+            self._open_writer(),
+            self._parent.record,
+            self._shards,
+            groups,
+            length=length,
+            first_index=self._end,
+        )
+        self._tails = made.report
+        self._tables += made.tables
+        return list(range(len(self._tables) - len(made.tables), len(self._tables)))
 
     def _add_chunked(self, length: int, start: int) -> int:
         """Add a table over uses of shards from `start` on; return its number."""
@@ -140,6 +176,7 @@ class _Tables:
                 added = self._pack_shards(len(self._parent.shards), length)
             else:
                 added = [self._add_chunked(length, len(self._parent.uses))]
+                added += self._add_tails(length, len(self._parent.shards))
         return self._finish([[*live, *added]], [*whole, *added], 0)
 
     def cut_again(
@@ -164,6 +201,7 @@ class _Tables:
         whole: list[int] = []
         if not self._is_packed:
             whole = [self._add_chunked(length, len(self._wants.uses) - len(self._shards))]
+            whole += self._add_tails(length, 0) if repeats else []
         elif repeats:
             whole = self._pack_shards(0, length)
         return self._finish([level for level in levels if level] or [[]], whole, lost)

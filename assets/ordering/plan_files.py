@@ -13,7 +13,7 @@ from typing import Any
 
 from assets.errors import StageError
 from assets.ordering.coverage import Coverage
-from assets.ordering.drafts import PlanInputs, draft_plan
+from assets.ordering.drafts import PlanInputs, draft_plan, require_instances
 from assets.ordering.filter_bits import write_filter_bits
 from assets.ordering.order_files import OrderWriter, write_segment
 from assets.ordering.order_tables import SegmentTables
@@ -21,6 +21,7 @@ from assets.ordering.pack_plan import PackedTables, SpanWriter, pack_plan
 from assets.ordering.provenance import covered_provenance_csv, provenance_csv
 from assets.ordering.published import dataset_dir, in_dataset, loader_errors, open_plan
 from assets.ordering.shares import SourceWeights
+from assets.ordering.tails import DROP, fresh_groups, tails_of, write_tails
 from assets.ordering.weighted import chunked_table, has_parts, segment_times, write_parts
 from assets.root import Root
 from assets.settings.ordering import OrderingSettings
@@ -117,6 +118,7 @@ def is_plain(plan: Mapping[str, Any]) -> bool:
     return (
         plan["order"] != MIXTURE
         and plan["packing"] != BEST_FIT
+        and tails_of(plan) == DROP
         and plan["parent"] is None
         and plan.get("uses") is None
     )
@@ -150,7 +152,7 @@ def write_mixed(
     """
     shards = train_records(in_plan_order(records))
     uses = described.get("uses") or list(range(len(shards)))
-    tables, spans = _cut_tables(folder, described, shards, uses)
+    tables, spans, tails = _cut_tables(folder, described, shards, uses)
     if packed is not None:
         tables, spans = packed.tables, packed.spans
     prepared = SegmentTables(tables, spans, shards, uses)
@@ -160,6 +162,8 @@ def write_mixed(
         plan["numbered_tables"] = len(tables)
     if packed is not None:
         plan["packing_report"] = packed.report
+    if tails:
+        plan["tails_report"] = tails
     if described["order"] == MIXTURE:
         plan, positions = _write_mixture(folder, plan, prepared)
     else:
@@ -212,16 +216,29 @@ def _cut_tables(
     plan: Mapping[str, Any],
     shards: Sequence[dict[str, Any]],
     uses: Sequence[int],
-) -> tuple[list[InstanceTable], SpanFiles | None]:
-    """Return the tables of a plan that is not packed: whole uses of shards, and fractions."""
+) -> tuple[list[InstanceTable], SpanFiles | None, dict[str, Any]]:
+    """Return the tables of a plan that is not packed, and its report of tails.
+
+    First come whole uses of shards, then fractions, then tails.
+    """
     if plan["packing"] == BEST_FIT:
-        return [], None
+        return [], None, {}
     whole = chunked_table(plan, shards, uses)
-    if not has_parts(plan):
-        return [whole], None
+    has_tails = tails_of(plan) != DROP
+    report: dict[str, Any] = {}
+    if not has_parts(plan) and not has_tails:
+        return [whole], None, report
+    tables, length = [whole], whole.sequence_length
     with SpanWriter(folder) as writer:
-        parts = write_parts(writer, plan, shards, whole.num_instances)
-    return [whole, *parts], writer.close()
+        if has_parts(plan):
+            tables += write_parts(writer, plan, shards, whole.num_instances)
+        end = tables[-1].first_index + tables[-1].num_instances
+        if has_tails:
+            groups = fresh_groups(shards, plan.get("numbered"))
+            tails = write_tails(writer, plan, shards, groups, length=length, first_index=end)
+            tables, report = [*tables, *tails.tables], tails.report
+            require_instances(sum(table.num_instances for table in tables), length)
+    return tables, writer.close(), report
 
 
 def _check_lengths(records: Sequence[dict[str, Any]], ordering: OrderingSettings) -> None:
@@ -233,7 +250,8 @@ def _check_lengths(records: Sequence[dict[str, Any]], ordering: OrderingSettings
         )
     length = ordering.sequence_length
     longest = max(training, key=lambda record: record["n_tokens"])
-    if ordering.packing != BEST_FIT and longest["n_tokens"] < length:
+    is_cut = ordering.packing != BEST_FIT and ordering.tails == DROP
+    if is_cut and longest["n_tokens"] < length:
         total = sum(record["n_tokens"] for record in training)
         raise StageError(
             f"no shard holds one training instance: {len(training):,d} shards have {total:,d} "

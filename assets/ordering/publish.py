@@ -81,6 +81,8 @@ class DatasetReport:
     """dataset.json was replaced."""
     is_new_plan: bool
     """The plan was made by this run."""
+    tails: Mapping[str, Mapping[str, int]]
+    """By group: what the plan did with the tails of shards; empty where it leaves them out."""
     waiting: tuple[str, ...]
     """Why a later generation is not published yet, one sentence each."""
 
@@ -154,6 +156,7 @@ class _Publication:
             digest=digest(data),
             is_changed=is_changed,
             is_new_plan=built.is_new,
+            tails=built.plan.record.get("tails_report", {}),
             waiting=found.waiting,
         )
 

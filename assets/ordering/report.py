@@ -28,6 +28,9 @@ def describe_dataset(report: DatasetReport) -> dict[str, Shown]:
         "new_plan": str(report.is_new_plan).lower(),
         "accounting_in_tokens": Table(rows=tuple(rows)),
     }
+    if report.tails:
+        tails: list[Record] = [{"group": name, **row} for name, row in sorted(report.tails.items())]
+        shown["shard_tails"] = Table(rows=tuple(tails))
     return shown | ({"waiting": "\n".join(report.waiting)} if report.waiting else {})
 
 

@@ -163,6 +163,9 @@ class OrderingSettings:
     packing: Literal["chunked", "best_fit"] = "chunked"
     """chunked: shards are cut every sequence_length tokens (OLMo). best_fit: whole documents."""
     packing_options: PackingSettings = field(default_factory=PackingSettings)
+    tails: Literal["drop", "carry", "pad"] = "drop"
+    """What becomes of the tokens behind a shard's last whole instance. drop: left out (OLMo).
+    carry: joined per source and stratum in shard order, and cut. pad: one more, padded instance."""
     order: Literal["shuffle", "mixture"] = "shuffle"
     """shuffle: every instance once an epoch (OLMo). mixture: by the sources' weights."""
     mixture: MixtureSettings | None = None
@@ -176,4 +179,14 @@ class OrderingSettings:
         require(
             self.order == "mixture" or self.mixture is None,
             "mixture: it has no effect with order: shuffle; set order: mixture",
+        )
+        require(
+            self.tails == "drop" or self.packing == "chunked",
+            f"tails: {self.tails} has no effect with packing: {self.packing}, which packs whole "
+            "documents and leaves no tails; leave tails out, or set packing: chunked",
+        )
+        require(
+            self.tails != "pad" or self.instance_filter is None,
+            "tails: pad cannot go with instance_filter, which would take padding for a phrase over "
+            "and over; set tails: carry, or leave instance_filter out",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assets.errors import ConfigurationError
-from assets.settings.checks import refuse_later, require
+from assets.settings.checks import require
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """owner/name of a repository on the hub."""
@@ -90,13 +90,17 @@ class ShardingSettings:
     """`raw`: bare ids that OLMo reads, with sidecars; `tok`: one file per shard, of which only
     Dolma's table and the label mask stay outside."""
     tails: str = "drop"
-    """What becomes of a shard's tokens behind its last whole instance: plans leave them out, and
-    the accounts count them. Carrying them on and padding them come later."""
+    """Shards keep all their tokens; what plans do with those behind a shard's last whole instance
+    is `ordering.tails`. Stays for configurations that name it: `drop` is its one value."""
     document_order: Literal["landing", "seeded"] = "landing"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        refuse_later("tails", self.tails, accepted="drop")
+        require(
+            self.tails == "drop",
+            f"tails: {self.tails!r} is no property of shards, which keep all their tokens; leave "
+            "it out and set ordering.tails to drop, carry or pad",
+        )
         require(self.max_tokens >= 1, f"max_tokens: {self.max_tokens} must be at least 1")
         require(
             0 <= self.min_tokens <= self.max_tokens,

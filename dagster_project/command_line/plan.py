@@ -74,6 +74,11 @@ def say_plan(plan: Plan) -> None:
             f"cut ({report['cut_that_fitted']:,d} of them fitted), {report['discarded_tokens']:,d} "
             f"tokens discarded, {report['mean_documents_per_instance']:.1f} documents an instance"
         )
+    for group, tails in sorted(record.get("tails_report", {}).items()):
+        say(
+            f"tails of {group}: {tails['tokens']:,d} tokens in {tails['instances']:,d} instances, "
+            f"{tails['padding']:,d} positions padded, {tails['lost']:,d} tokens lost"
+        )
     say(format_table(plan_source_table(plan)))
     for row in record.get("sources", ()):
         if message := drift_alarm(row):

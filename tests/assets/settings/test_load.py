@@ -78,7 +78,6 @@ def test_what_does_not_fit_is_refused(tmp_path, text, expected):
     "later",
     [
         "engine: {kind: ray}",
-        "sharding: {tails: carry}",
     ],
 )
 def test_a_value_of_a_later_version_is_refused_not_ignored(tmp_path, later):
