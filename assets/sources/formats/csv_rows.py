@@ -8,6 +8,7 @@ empty field counts as no value: it is no metadata.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -75,7 +76,7 @@ def _whole_lines(head: bytes) -> bytes:
 
 
 def _find_mismatch(names: list[str], source: SourceSettings) -> Lost | None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         reason = f"the columns {', '.join(repeated)[:200]} appear more than once"
         return Lost(rule="bad_schema", position=None, reason=reason)

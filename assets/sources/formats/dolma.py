@@ -19,7 +19,7 @@ import msgspec
 from assets.settings.sources import SourceSettings
 from assets.sources.formats.compression import DecodedStream, StoredFile
 from assets.sources.formats.fields import Fields
-from assets.sources.formats.jsonl import iter_lines, parse_line
+from assets.sources.formats.jsonl import MAX_DEPTH, depth_of, iter_lines, parse_line
 from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record
 from assets.sources.formats.urls import clean_url
 
@@ -99,6 +99,8 @@ def _parse(data: bytes, number: int) -> dict[str, Any] | str:
         return f"line {number} is not JSON: {error}"
     if not isinstance(value, dict) or not isinstance(value.get("attributes"), dict):
         return f"line {number} has no object named attributes"
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and depth_of(value) > MAX_DEPTH:
+        return f"line {number} is nested more than {MAX_DEPTH} levels deep"
     return value
 
 

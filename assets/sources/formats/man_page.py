@@ -35,6 +35,8 @@ _CELL = re.compile(r"T\{|T\}")
 
 MAX_STRING = 200
 MAX_STRINGS = 1000
+MAX_STRING_USES = 200_000
+"""Uses of strings in a page, each of which may grow it by `MAX_STRING` characters."""
 MAX_CONDITIONS = 20
 """Conditions on one line that are looked into; a further one is dropped with its line."""
 
@@ -43,8 +45,10 @@ def man_to_text(source: str) -> Plain:
     """Return the plain text of a manual page.
 
     Raises:
-        UnusableError: the page only points to another file.
+        UnusableError: the page only points to another file, or uses strings without measure.
     """
+    if source.count("\\*") > MAX_STRING_USES:
+        raise UnusableError("too_complex", f"more than {MAX_STRING_USES:,d} uses of strings")
     page = _Page()
     for line in without_marks(source).replace("\\\n", "").split("\n"):
         page.take(line)

@@ -9,21 +9,20 @@ blank line: a text with more than `MAX_MARKS` marks in one block is not converte
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from assets.sources.formats.plain_text import Plain, join_lines
+from assets.sources.formats.plain_text import Plain, join_lines, unescape_entities
 from assets.sources.formats.record import UnusableError
 
 MAX_MARKS = 20_000
 _MARKS = re.compile(r"[\[\]*_`<!~&\\]")
 _HEAD = re.compile(r"---[ \t]*\n(.{0,8192}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _HEAD_LINE = re.compile(r"([A-Za-z_][\w-]{0,40}):[ \t]*(.{0,1000})")
-_TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>]{0,2000}>", re.DOTALL)
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
 _parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
@@ -79,7 +78,7 @@ class _Writer:
         elif kind in ("fence", "code_block"):
             self.lines += [*token.content.rstrip("\n").split("\n"), ""]
         elif kind == "html_block":
-            text = html.unescape(_TAG.sub("", token.content)).strip()
+            text = unescape_entities(_TAG.sub("", _without_comments(token.content))).strip()
             self.lines += [*text.split("\n"), ""] if text else []
         elif kind.endswith(("list_open", "list_close", "item_open")):
             self._list(token)
@@ -135,3 +134,16 @@ def _inline_text(token: Token) -> str:
     if token.type == "html_inline" and token.content.lower().startswith("<br"):
         return "\n"
     return ""
+
+
+def _without_comments(text: str) -> str:
+    """Return HTML without its comments; one that is never closed is text."""
+    pieces = []
+    position = 0
+    while (start := text.find("<!--", position)) >= 0:
+        end = text.find("-->", start + 4)
+        if end < 0:
+            break
+        pieces.append(text[position:start])
+        position = end + 3
+    return "".join([*pieces, text[position:]])

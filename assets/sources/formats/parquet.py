@@ -8,6 +8,7 @@ page gives the rows before it and one loss for the others; the next row group is
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,6 +29,8 @@ MAX_BATCH_ROWS = 4096
 READ_BYTES = 1 << 20
 """Bytes of a column chunk read ahead; Arrow would otherwise read the whole chunk."""
 _MAGIC = b"PAR1"
+_NO_PYTHON_VALUE = (ValueError, OverflowError, LookupError, NotImplementedError)
+"""What Arrow raises for values that Python has not: an unknown time zone is a `LookupError`."""
 _LEAST_BYTES = 12
 """The magic bytes at both ends, and the length of the description."""
 
@@ -72,7 +75,7 @@ def _find_mismatch(schema: pa.Schema, source: SourceSettings) -> Lost | None:
     def differs(reason: str) -> Lost:
         return Lost(rule="bad_schema", position=None, reason=reason)
 
-    repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(schema.names).items() if count > 1)
     if repeated:
         return differs(f"the columns {', '.join(repeated)[:200]} appear more than once")
     text = column_type(schema, source.text_field)
@@ -158,7 +161,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Exception]:
     """Yield the rows of a batch as Python values, an error for one that has no such values."""
     try:
         rows = batch.to_pylist()
-    except (ValueError, OverflowError):
+    except _NO_PYTHON_VALUE:
         rows = None
     if rows is not None:
         yield from rows
@@ -166,7 +169,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Exception]:
     for number in range(batch.num_rows):
         try:
             yield batch.slice(number, 1).to_pylist()[0]
-        except (ValueError, OverflowError) as error:
+        except _NO_PYTHON_VALUE as error:
             yield error
 
 

@@ -6,6 +6,7 @@ piece stands in their text as a mark, NUL number NUL. `BREAK` is a line end insi
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _WIDE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef"
 _WIDE_LINE_END = re.compile(f"(?<=[{_WIDE}]) ?\n ?(?=[{_WIDE}])")
 _SPACES = re.compile(r"[ \t\n]+")
+_LONG_NUMBER = re.compile(r"&#[0-9]{40,};?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,15 @@ class Verbatim:
 def without_marks(source: str) -> str:
     """Return a source without the characters that mark pieces and breaks."""
     return source.replace("\0", "").replace(BREAK, "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def unescape_entities(text: str) -> str:
+    """Return a text with HTML's character references resolved.
+
+    Python refuses to read numbers of thousands of digits; like every other number beyond Unicode,
+    one of those stands for U+FFFD.
+    """
+    return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
 
 
 def join_lines(lines: list[str]) -> str:

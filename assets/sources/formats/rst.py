@@ -11,6 +11,7 @@ directive shows its argument and its content.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Any
 
 from assets.sources.formats.plain_text import (
@@ -20,7 +21,7 @@ from assets.sources.formats.plain_text import (
     join_paragraphs,
     without_marks,
 )
-from assets.sources.formats.rst_inline import plain_inline
+from assets.sources.formats.rst_inline import Substitutions, plain_inline
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,200}[ \t]*")
 _SHORT_ADORNMENT = re.compile(r"([=\-~^\"'#*+.`_:])\1{1,200}[ \t]*")
@@ -65,7 +66,7 @@ class _Reader:
         self._out: list[str] = []
         self._verbatim = Verbatim()
         self._metadata: dict[str, Any] = {}
-        self._substitutions: dict[str, str] = {}
+        self._substitutions = Substitutions()
         self._targets: set[str] = set()
 
     def read(self) -> None:
@@ -147,9 +148,10 @@ class _Reader:
         if substitution is not None:
             rest = [line.strip() for line in self._block(indent)]
             if name == "replace":
-                self._substitutions[substitution] = " ".join([argument.strip(), *rest]).strip()
+                text = " ".join([argument.strip(), *rest]).strip()
+                self._substitutions.define(substitution, text)
             else:
-                self._substitutions.setdefault(substitution, "")
+                self._substitutions.hide(substitution)
             return
         block = self._block(indent)
         content = _without_options(block)
@@ -198,7 +200,7 @@ class _Reader:
         return True
 
     def _add_title(self, title: str) -> None:
-        self._metadata.setdefault("title", plain_inline(title, {}, frozenset()))
+        self._metadata.setdefault("title", plain_inline(title, Substitutions(), frozenset()))
         self._out += ["", title, ""]
 
     def _table(self, line: str) -> bool:
@@ -231,8 +233,10 @@ class _Reader:
                 if num_borders > 2 or not following:
                     break
             elif line and line.strip(" -"):
-                ends = [*starts[1:], len(line) + 1]
-                cells = (line[start:end].strip() for start, end in zip(starts, ends, strict=True))
+                # Columns behind the end of a line are not looked at: there can be many of either.
+                inside = starts[: max(bisect_left(starts, len(line)), 1)]
+                ends = [*inside[1:], len(line) + 1]
+                cells = (line[start:end].strip() for start, end in zip(inside, ends, strict=True))
                 rows.append(" | ".join(cell for cell in cells if cell))
             elif not line and num_borders > 2:
                 break

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+
+from assets.sources.formats.record import UnusableError
+
+MAX_EXPANDED = 1 << 22
+"""Characters that substitutions may put into one document."""
 
 _INLINE = re.compile(
     r"``(?P<code>[^`\n](?:[^`]|`(?!`)){0,2000}?)``"
@@ -17,17 +21,49 @@ _INLINE = re.compile(
     r"|(?<![\w`])(?P<word>[A-Za-z][\w.-]{0,80}?)__?(?![\w`])"
     r"|\\(?P<escaped>.|\n|$)",
 )
-_ADDRESS = re.compile(r"([^<>]*?)\s*<([^<>]{1,900})>")
+_ADDRESS = re.compile(r"([^<>]*)<([^<>]{1,900})>")
 _NUMBERED = {"pep": "PEP ", "rfc": "RFC "}
 
 
-def plain_inline(text: str, substitutions: Mapping[str, str], targets: frozenset[str]) -> str:
+class Substitutions:
+    """What stands for each |name| of a document; it may grow a text, but not without end."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._expanded = 0
+
+    def define(self, name: str, text: str) -> None:
+        """Note the text of a name; the last one counts."""
+        self._texts[name] = text
+
+    def hide(self, name: str) -> None:
+        """Note a name that shows nothing, such as an image."""
+        self._texts.setdefault(name, "")
+
+    def expand(self, name: str, written: str) -> str:
+        """Return the text of a name, `written` if it has none.
+
+        Raises:
+            UnusableError: all that was expanded is more than `MAX_EXPANDED` characters.
+        """
+        text = self._texts.get(name, written)
+        self._expanded += len(text)
+        if self._expanded > MAX_EXPANDED:
+            reason = f"substitutions expand to more than {MAX_EXPANDED:,d} characters"
+            raise UnusableError("too_complex", reason)
+        return text
+
+
+def plain_inline(text: str, substitutions: Substitutions, targets: frozenset[str]) -> str:
     """Return a paragraph without inline markup.
 
     Args:
         text: The paragraph, its lines joined.
         substitutions: What stands for each |name| of the document.
         targets: Names, lower case, that a word with an underscore behind it refers to.
+
+    Raises:
+        UnusableError: the substitutions expand without measure.
     """
 
     def replace(match: re.Match[str]) -> str:  # noqa: PLR0911 (one for each kind)
@@ -38,7 +74,7 @@ def plain_inline(text: str, substitutions: Mapping[str, str], targets: frozenset
             return _label(match["text"])
         if kind == "substitution":
             name = match["substitution"]
-            return substitutions.get(name, match[0])
+            return substitutions.expand(name, match[0])
         if kind == "note":
             return f"[{match['note'].lstrip('#')}]"
         if kind == "word":
@@ -69,4 +105,4 @@ def _label(text: str) -> str:
     match = _ADDRESS.fullmatch(text)
     if match is None:
         return text
-    return match[1] or match[2]
+    return match[1].rstrip() or match[2]

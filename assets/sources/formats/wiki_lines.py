@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 
-from assets.sources.formats.plain_text import join_lines
+from assets.sources.formats.plain_text import join_lines, unescape_entities
 
-_HEADING = re.compile(r"(={1,6})[ \t]*([^\n]*?[^\n=])[ \t]*=+[ \t]*")
+MAX_LEVEL = 6
 _LIST = re.compile(r"([*#:;]{1,20})[ \t]*")
 _QUOTES = re.compile(r"'{2,}")
 _SWITCH = re.compile(r"__[A-Z]{3,20}__")
@@ -23,23 +22,33 @@ def tidy_lines(text: str, verbatim: list[str]) -> str:
     """Level and place of the headings after which nothing has come yet."""
     for raw in text.split("\n"):
         line = _SWITCH.sub("", raw)
-        heading = _HEADING.fullmatch(line)
+        heading = _split_heading(line)
         if heading is None:
             plain = _plain_line(line)
             if plain.strip():
                 headings.clear()
             lines.append(plain)
             continue
-        level = len(heading[1])
+        level, title = heading
         while headings and headings[-1][0] >= level:
             # A section without content: its heading goes.
             del lines[headings.pop()[1] :]
         headings.append((level, len(lines)))
-        lines += ["", _plain_line(heading[2]).strip(), ""]
+        lines += ["", _plain_line(title).strip(), ""]
     for _, place in reversed(headings):
         del lines[place:]
-    joined = html.unescape(join_lines(lines)).replace("\u00a0", " ")
+    joined = unescape_entities(join_lines(lines)).replace("\u00a0", " ")
     return _VERBATIM.sub(lambda match: _verbatim(match, verbatim), joined).strip()
+
+
+def _split_heading(line: str) -> tuple[int, str] | None:
+    """Return the level and title of a heading, None if a line is none."""
+    marked = line.rstrip(" \t")
+    body = marked.rstrip("=")
+    if not body.startswith("=") or len(body) == len(marked):
+        return None
+    level = min(len(body) - len(body.lstrip("=")), MAX_LEVEL)
+    return level, body[level:].strip(" \t")
 
 
 def _plain_line(line: str) -> str:
@@ -57,4 +66,4 @@ def _plain_line(line: str) -> str:
 
 def _verbatim(match: re.Match[str], verbatim: list[str]) -> str:
     number = int(match[1])
-    return html.unescape(verbatim[number]) if number < len(verbatim) else ""
+    return unescape_entities(verbatim[number]) if number < len(verbatim) else ""

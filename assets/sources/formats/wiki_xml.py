@@ -144,7 +144,7 @@ def _check_kind(values: dict[str, str], title: str, namespace: str, read: ReadSe
     Raises:
         UnusableError: a redirect, another namespace, or another content model.
     """
-    if not namespace.lstrip("-").isdecimal() or len(namespace) > 9:
+    if not namespace.removeprefix("-").isdecimal() or len(namespace) > 9:
         raise UnusableError("bad_xml", f"the namespace is {namespace[:40]!r}")
     target = values.get("page/redirect@title")
     if target is not None:

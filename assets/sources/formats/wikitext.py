@@ -48,9 +48,9 @@ _EMBEDDED = frozenset(
 _BREAKS = frozenset({"br", "p", "div", "blockquote", "center", "li", "tr", "dd", "dt", "hr", "h2"})
 _CELL_ATTRIBUTES = re.compile(r"\s*[\w:-]+\s*=[^|\[\]{}\n]*")
 _OPTION = re.compile(
-    r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|baseline"
-    r"|middle|sub|super|text-top|text-bottom|top|bottom|upright|\d*\s*x?\s*\d+\s*px"
-    r"|(?:alt|link|upright|page|class|lang|thumb|start|end|thumbtime)\s*=.*)\s*",
+    r"(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|baseline"
+    r"|middle|sub|super|text-top|text-bottom|top|bottom|upright|\d{0,9}\s{0,9}x?\s{0,9}\d{1,9}\s{0,9}px"
+    r"|(?:alt|link|upright|page|class|lang|thumb|start|end|thumbtime)\s*=.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,10}){0,3}|simple|commons|species")
@@ -272,7 +272,7 @@ class _Converter:
             return target.partition(" ")[2] or target
         prefix = target.partition(":")[0].strip().lower() if ":" in target else ""
         if prefix in self._names.files:
-            captions = [label for label in labels if not _OPTION.fullmatch(label)]
+            captions = [label for label in labels if not _OPTION.fullmatch(label.strip())]
             self._dropped["files"] += 1
             return f"\n{captions[-1].strip()}\n" if captions else ""
         if prefix in self._names.categories:

@@ -56,6 +56,10 @@ class ElementCutter:
         self._has_content = bool(end)
         self._buffer = bytearray()
         self._position = 0
+        self._end_from = 0
+        """No end tag that has not been passed stands before this offset."""
+        self._end_found = False
+        """One stands there."""
 
     def __iter__(self) -> Iterator[Element]:
         """Yield the elements in file order."""
@@ -84,7 +88,7 @@ class ElementCutter:
         position, searched = self._position, len(self._start)
         dropped = False
         while True:
-            end = self._buffer.find(self._end, searched)
+            end = self._find_end(searched)
             again = self._buffer.find(self._start, len(self._start)) if self._has_content else -1
             if again >= 0 and not 0 <= end < again:
                 return self._take(position, again, dropped=dropped, is_whole=False)
@@ -101,6 +105,22 @@ class ElementCutter:
                 searched = len(self._start)
             if not self._fill():
                 return self._take(position, len(self._buffer), dropped=dropped, is_whole=False)
+
+    def _find_end(self, start: int) -> int:
+        """Return the place in the buffer of the first end tag from `start` on, -1 if there is none.
+
+        What was found for one element holds for the next: a million starts before a single end
+        cost one search, not a million.
+        """
+        known = self._end_from - self._position
+        if self._end_found and known >= start:
+            return known
+        place = self._buffer.find(self._end, max(start, known))
+        self._end_found = place >= 0
+        if place < 0:
+            known = max(len(self._buffer) - len(self._end) + 1, 0)
+        self._end_from = self._position + (place if place >= 0 else known)
+        return place
 
     def _take(self, position: int, size: int, *, dropped: bool, is_whole: bool) -> Element:
         data = None if dropped or size > MAX_RECORD_BYTES else bytes(self._buffer[:size])

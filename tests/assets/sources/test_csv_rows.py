@@ -133,3 +133,11 @@ def test_real_posts_in_tsv() -> None:
     assert not only_lost(records)
     assert only_found(records)[0].metadata["title"].startswith("az acr login")
     assert all(counts.values())
+
+
+def test_a_header_of_very_many_columns_takes_linear_time() -> None:
+    header = b",".join(b"c%d" % number for number in range(100_000))
+    (lost,) = only_lost(read_bytes(b"text," + header + b"\nwords\n", "a.csv", format="csv"))
+    assert lost.rule == "bad_csv"
+    (lost,) = only_lost(read_bytes(header + b",c7\nwords\n", "a.csv", format="csv"))
+    assert lost.rule == "bad_schema"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shutil
 from collections import Counter
@@ -17,8 +18,9 @@ from assets.settings.sources import SourceSettings
 from assets.settings.tokens import TokenizerSettings, TrainTokenizerSettings
 from assets.sources.documents import materialize_documents
 from assets.sources.formats.dolma import attribute_path, is_attribute_file
+from assets.sources.formats.read import read_records
 from assets.sources.landing import land
-from tests.assets.sources.reading import outcomes
+from tests.assets.sources.reading import outcome, outcomes
 from tests.shared_data import shared_folder
 
 DOCUMENTS = [{"id": str(number), "text": f"text {number}", "source": "s"} for number in range(4)]
@@ -168,3 +170,16 @@ def test_the_toolkits_own_mixer_keeps_the_same_documents(tmp_path: Path) -> None
     assert attributes == [line.get("attributes", {}) for line in expected]
     assert rules == {"attribute_file": 4, "filtered": 4}
     assert rows[0]["url"] == expected[0]["metadata"]["url"]
+
+
+def test_attributes_nested_too_deep_cost_their_document() -> None:
+    nested = b'{"id": "1", "attributes": {"a": ' + b"[" * 200 + b"]" * 200 + b"}}"
+    records = read_records(
+        lambda: io.BytesIO(b'{"id": "1", "text": "words"}\n'),
+        source=SourceSettings(
+            name="test", paths=("*",), format="dolma", read=ReadSettings(attributes=("t",))
+        ),
+        landed_path="documents/a.json",
+        beside={"t": io.BytesIO(nested)},
+    )
+    assert [outcome(record) for record in records] == ["<bad_attributes>"]

@@ -202,3 +202,36 @@ def test_real_papers_docs_and_manuals_become_prose() -> None:
     assert "chmod - Dateimodusbits ändern" in manual.text
     (pep,) = only_found(read_file(demo / "docs/peps/pep-0004.rst"))
     assert "The deprecation process is outlined in PEP 387." in pep.text
+
+
+HOSTILE_TEXTS = {
+    "rst table": ("rst", "= " * 50_000 + "=\n" + "x\n" * 50_000),
+    "rst roles": ("rst", (":a:`" + " " * 990 + "`") * 300),
+    "markdown comments": ("markdown", "<!--\n\n" * 50_000),
+    "markdown comments in a block": ("markdown", "<div>\n" + "<!-- " * 9_000 + "x" * 200_000),
+    "markdown numbers": ("markdown", "<div>\n&#" + "1" * 5_000 + ";\n</div>"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_TEXTS)
+def test_hostile_texts_take_linear_time(name: str) -> None:
+    language, source = HOSTILE_TEXTS[name]
+    assert CONVERTERS[language](source).text is not None
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("rst", ".. |a| replace:: " + "x" * 20_000 + "\n\n" + "|a| " * 1_000),
+        ("man", ".ds a " + "x" * 190 + "\n" + "\\*a" * 200_001),
+    ],
+)
+def test_replaced_texts_grow_a_document_to_a_limit(language: str, source: str) -> None:
+    with pytest.raises(UnusableError) as caught:
+        CONVERTERS[language](source)
+    assert caught.value.rule == "too_complex"
+
+
+def test_comments_in_blocks_of_html() -> None:
+    source = "<div>\na <!-- x\n<b> --> b <!-- open\n</div>"
+    assert markdown_to_text(source).text == "a  b <!-- open"

@@ -204,3 +204,9 @@ def test_options_of_another_format_are_refused() -> None:
         SourceSettings(
             name="a", paths=("*",), format="jsonl", read=ReadSettings(columns={"a": "string"})
         )
+
+
+def test_times_of_an_unknown_zone_cost_their_row_only() -> None:
+    times = pa.array([None, 5, None], pa.timestamp("us", "Nowhere/Land"))
+    table = pa.table({"text": ["one", "two", "three"], "at": times})
+    assert outcomes(to_bytes(table), "a.parquet") == ["one", "<bad_value>", "three"]

@@ -118,3 +118,16 @@ def test_real_dumps_become_prose() -> None:
     assert record.metadata["title"] == "Григориански календар"
     assert record.text.startswith("Папа Григорий XIII")
     assert not any(mark in record.text for mark in ("[[", "{{", "<ref", "thumb|"))
+
+
+@pytest.mark.parametrize("namespace", ["--5", "-", "", "5-", " 0", "9" * 40])
+def test_a_namespace_that_is_no_number_costs_its_page(namespace: str) -> None:
+    data = dump(wiki_page("words", namespace=namespace), wiki_page("more"))
+    assert outcomes(data, "a.xml", format="wiki_xml") == ["<bad_xml>", "more"]
+
+
+def test_many_starts_before_one_end_take_linear_time() -> None:
+    data = (HEAD + "<page>" * 60_000 + wiki_page("words") + "</mediawiki>").encode()
+    records = read_bytes(data, "a.xml", format="wiki_xml")
+    assert len(records) == 60_001
+    assert [record.text for record in only_found(records)] == ["words"]

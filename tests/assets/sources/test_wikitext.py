@@ -61,6 +61,35 @@ def test_time_grows_with_the_length_only(piece: str) -> None:
     assert wikitext_to_text(piece * 30_000).text is not None
 
 
+@pytest.mark.parametrize("start", ["=", "= ", "[[File:x|", "[[File:x|1", "[[File:x|thumb"])
+@pytest.mark.parametrize("piece", [" ", "\t", "1", "= "])
+@pytest.mark.parametrize("end", ["", "x]]"])
+def test_long_runs_in_headings_and_options_take_linear_time(
+    start: str, piece: str, end: str
+) -> None:
+    assert wikitext_to_text(start + piece * 50_000 + end).text is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("== a == b ==\nx", "a == b\n\nx"),
+        ("======= a =======\nx", "= a\n\nx"),
+        ("==\ta\t== \nx", "a\n\nx"),
+        ("====\nx", "====\nx"),
+        ("= a\nx", "= a\nx"),
+        ("[[File:a.png| 20 x 30 px | upright | c]]", "c"),
+    ],
+)
+def test_edges_of_headings_and_options(source: str, text: str) -> None:
+    assert wikitext_to_text(source).text == text
+
+
+def test_a_number_of_thousands_of_digits_is_no_character() -> None:
+    assert wikitext_to_text("a&#" + "1" * 5000 + ";b<nowiki>&#" + "0" * 5000 + "65;</nowiki>").text
+    assert wikitext_to_text("&#65;&#x42;&#99999999;").text == "AB\ufffd"
+
+
 @given(st.lists(st.sampled_from([*HOSTILE, "words ", "|", "</ref>", "|}", "\n", "é"]), max_size=60))
 def test_any_mix_of_markup_is_text(pieces: list[str]) -> None:
     text = wikitext_to_text("".join(pieces)).text
