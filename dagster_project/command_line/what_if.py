@@ -44,7 +44,7 @@ def _parse(given: list[str]) -> dict[str, float]:
             threshold = float(value)
         except ValueError:
             threshold = math.nan
-        if not sign or math.isnan(threshold):
+        if not sign or not math.isfinite(threshold):
             raise ConfigurationError(
                 f"{item!r} is not RULE=THRESHOLD, for example gopher_short_doc=100"
             )

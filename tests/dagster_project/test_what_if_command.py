@@ -58,6 +58,7 @@ def test_a_table_and_json(config, capsys):
     [
         (["gopher_short_doc"], "'gopher_short_doc' is not RULE=THRESHOLD"),
         (["gopher_short_doc=many"], "is not RULE=THRESHOLD"),
+        (["gopher_short_doc=inf"], "is not RULE=THRESHOLD"),
         (["gopher_tiny=1"], "no rule with a stored value is named gopher_tiny"),
         (["top_2_gram=1", "--source", "poetry"], "no source is named 'poetry'"),
     ],

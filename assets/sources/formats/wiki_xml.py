@@ -51,7 +51,7 @@ def read_wiki_xml(stream: DecodedStream, read: ReadSettings) -> Iterator[Record]
             wiki = _read_head(cutter.head)
         if not element.is_whole and stream.problem is not None:
             # The cut of the file, which is told after the records.
-            return
+            continue
         yield _read_page(element, wiki, read, utf8)
         del element
 
@@ -89,7 +89,7 @@ def _read_page(element: Element, wiki: _Wiki, read: ReadSettings, stream: Utf8St
         reason = f"a page longer than {MAX_RECORD_BYTES:,d} bytes (all revisions together)"
         return Lost(rule="too_large", position=position, reason=reason)
     if not element.is_whole:
-        return Lost(rule="bad_xml", position=position, reason="a page without an end")
+        return Lost(rule="bad_xml", position=position, reason="a page without a start or an end")
     try:
         return _make_document(parse_element(element.data).values, position, wiki, read, stream)
     except UnusableError as error:

@@ -54,6 +54,9 @@ class ElementCutter:
         self._start = start
         self._end = end or b"<"
         self._has_content = bool(end)
+        self._mark = end or b"/>"
+        """Stands in every whole element: where it is skipped, an element had no start."""
+        self._lost_start = False
         self._buffer = bytearray()
         self._position = 0
         self._end_from = 0
@@ -65,21 +68,31 @@ class ElementCutter:
         """Yield the elements in file order."""
         if not self._seek_start(keep_head=True):
             return
+        if self._lost_start and self._has_content:
+            yield Element(0, b"", is_whole=False)
         while True:
             element = self._cut()
+            position = self._position
             found = self._seek_start(keep_head=False)
+            # Of an element that a tag inside it ended, what is skipped is its own rest.
+            is_closed = element.data is not None and element.data.rstrip().endswith(self._mark)
             yield element
             del element
+            if self._lost_start and is_closed:
+                yield Element(position, b"", is_whole=False)
             if not found:
                 return
 
     def _seek_start(self, *, keep_head: bool) -> bool:
         """Drop what stands before the next start; False if there is none."""
+        self._lost_start = False
         while (place := self._buffer.find(self._start)) < 0:
-            spare = max(len(self._buffer) - len(self._start), 0)
+            spare = max(len(self._buffer) - max(len(self._start), len(self._mark)), 0)
+            self._lost_start |= self._buffer.find(self._mark) >= 0
             self._drop(spare, keep_head=keep_head)
             if not self._fill():
                 return False
+        self._lost_start |= self._buffer.find(self._mark, 0, place) >= 0
         self._drop(place, keep_head=keep_head)
         return True
 

@@ -81,3 +81,13 @@ def test_a_cut_dump_keeps_the_threads_before() -> None:
     assert outcomes(data[:-30], "Posts.xml.bz2")[-1] == "<truncated>"
     cut = posts(post(1), post(2))[:-30]
     assert outcomes(cut, PATH) == ["<bad_xml>", "body 1"]
+
+
+def test_a_row_with_a_damaged_start_is_counted() -> None:
+    rows = [f'  <row Id="{n}" PostTypeId="1" Body="words {n}" />\n' for n in (1, 2, 3)]
+    data = (
+        "<posts>\n" + rows[0] + rows[1].replace("<row", "<r\0w") + rows[2] + "</posts>"
+    ).encode()
+    assert outcomes(data, PATH) == [
+        "<bad_xml>", "words 1", "words 3"
+    ]  # fmt: skip

@@ -131,3 +131,13 @@ def test_many_starts_before_one_end_take_linear_time() -> None:
     records = read_bytes(data, "a.xml", format="wiki_xml")
     assert len(records) == 60_001
     assert [record.text for record in only_found(records)] == ["words"]
+
+
+def test_a_page_with_a_damaged_start_is_counted() -> None:
+    data = dump(wiki_page("one"), wiki_page("two"), wiki_page("three"), wiki_page("four"))
+    damaged = data.replace(b"<page>", b"<PAGE>", 2).replace(b"<PAGE>", b"<page>", 1)
+    assert outcomes(damaged, "a.xml", format="wiki_xml") == ["one", "<bad_xml>", "three", "four"]
+    last = data[: data.rindex(b"<page>")] + data[data.rindex(b"<page>") + 6 :]
+    assert outcomes(last, "a.xml", format="wiki_xml") == ["one", "two", "three", "<bad_xml>"]
+    first = data.replace(b"<page>", b"<Page>", 1)
+    assert outcomes(first, "a.xml", format="wiki_xml") == ["<bad_xml>", "two", "three", "four"]
