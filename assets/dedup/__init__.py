@@ -22,6 +22,7 @@
     cuts.py            what is cut out of kept texts: repeated lines, paragraphs, spans
     kept_texts.py, left_over.py              the texts it looks at, and whether anything is left
     units.py, repeated_units.py              lines and paragraphs
+    sorted_places.py   hashes sorted through a file
     word_windows.py, repeated_spans.py, span_report.py   runs of words
     hash_runs.py       hashes of what earlier generations kept, with their owners
     edits.py           cut edits out of texts, move spans

@@ -10,12 +10,17 @@ before. Published texts are never touched: a generation cuts its own only.
 A text of which nothing is left is dropped as `empty_after_dedup`, and so are the near and exact
 copies that were dropped in its favour, because their survivor is gone. It does not count as kept.
 
-Memory: about 100 bytes for each line or paragraph of the generation's kept texts.
+Memory: `memory_mb` while lines or paragraphs are sorted, one bit for each of them, 150 bytes for
+each document, and about 100 for each line of one batch of texts; all cuts, and what is new, are
+mapped from files (24 bytes for each cut). Repeated spans take what `repeated_spans.py` says, and 32
+bytes for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,14 +33,15 @@ from assets.dedup.hash_runs import NOBODY, PARAGRAPHS as SEEN_PARAGRAPHS, WINDOW
 from assets.dedup.kept_texts import KeptTexts
 from assets.dedup.left_over import nothing_left
 from assets.dedup.repeated_spans import RepeatedSpans, find_repeated_spans, num_ranges
-from assets.dedup.repeated_units import read_units, repeated_lines, repeated_paragraphs
-from assets.dedup.units import Units
+from assets.dedup.repeated_units import RepeatedUnits, repeated_lines, repeated_paragraphs
+from assets.dedup.stored_arrays import map_plain
 from assets.document import EDITS
 from assets.root import Root
 from assets.settings.dedup import DedupSettings
 
 RULES = ("repeated_lines", "repeated_paragraphs", "repeated_spans")
 LINES, PARAGRAPHS, SPANS = 0, 1, 2
+_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,17 +75,13 @@ class Cuts:
     end: np.ndarray
     rule: np.ndarray
     """int64: LINES, PARAGRAPHS or SPANS."""
+    sizes: np.ndarray
+    """(documents,) int64: bytes cut out of each arrival."""
     new: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     """By kind, the hashes that this generation keeps first (uint64, sorted), and which of its kept
     documents has each (uint32)."""
     spans: FoundSpans | None = None
     """Null if they were not looked for."""
-
-    def sizes(self) -> np.ndarray:
-        """Return the bytes cut out of each arrival, int64."""
-        totals = np.append(0, np.cumsum(self.end - self.start))
-        found: np.ndarray = np.diff(totals[self.offsets])
-        return found
 
     def rules(self) -> np.ndarray:
         """Return the rule of each arrival's first cut, int64; -1 where nothing is cut."""
@@ -142,7 +144,8 @@ class _Cut:
 class _Searched:
     """What one search found among the kept texts."""
 
-    cut: _Cut
+    cut: Callable[[slice], _Cut]
+    """Returns what is cut out of some of them."""
     kind: str | None = None
     hashes: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
     """New ones, sorted."""
@@ -178,34 +181,38 @@ def find_cuts(
     texts = KeptTexts(root, arrived, decisions)
     kept = np.flatnonzero(decisions.rule == KEPT)
     ranks = _ranks(kept, order, len(decisions.rule))
-    found = list(_search_units(texts, dedup, ranks, seen))
+    found = list(_search_units(texts, dedup, ranks, seen, folder))
     if dedup.spans is not None:
         found.append(_search_spans(texts, dedup, ranks, seen[WINDOWS], folder))
     sizes = texts.sizes()
-    cuts = _by_arrival(_merged([one.cut for one in found]), kept, sizes, len(decisions.rule))
+    cuts = _by_arrival(texts, found, kept, len(decisions.rule), folder)
     is_empty = _emptied(texts, cuts, kept, sizes)
     decisions = _without(decisions, kept[is_empty], before)
     return decisions, replace(
-        cuts, new=_owned(found, kept, decisions), spans=_found_spans(found, kept, sizes, decisions)
+        cuts,
+        new=_owned(found, kept, decisions, folder),
+        spans=_found_spans(found, kept, sizes, decisions),
     )
 
 
 def _search_units(
-    texts: KeptTexts, dedup: DedupSettings, ranks: np.ndarray, seen: dict[str, SeenHashes]
+    texts: KeptTexts,
+    dedup: DedupSettings,
+    ranks: np.ndarray,
+    seen: dict[str, SeenHashes],
+    folder: Path,
 ) -> Iterator[_Searched]:
     """Yield what is found among lines and paragraphs, where they are looked at."""
     if dedup.lines is not None:
-        lines = read_units(texts, by_blank_line=False)
-        yield _Searched(cut=_of(lines, repeated_lines(lines, ranks, dedup), LINES))
+        lines = repeated_lines(texts, ranks, dedup, folder)
+        yield _Searched(cut=functools.partial(_of, lines, LINES))
     if dedup.paragraphs is not None:
-        by_blank_line = dedup.paragraphs.separator == "blank_line"
-        units = read_units(texts, by_blank_line=by_blank_line)
-        is_cut, new = repeated_paragraphs(units, ranks, dedup, seen[SEEN_PARAGRAPHS])
+        units = repeated_paragraphs(texts, ranks, dedup, seen[SEEN_PARAGRAPHS], folder)
         yield _Searched(
-            cut=_of(units, is_cut, PARAGRAPHS),
+            cut=functools.partial(_of, units, PARAGRAPHS),
             kind=SEEN_PARAGRAPHS,
-            hashes=units.hash[new],
-            owners=units.document[new],
+            hashes=units.new,
+            owners=units.owners,
         )
 
 
@@ -216,10 +223,8 @@ def _search_spans(
     assert settings is not None
     ranges = num_ranges(texts.stored_bytes)
     spans = find_repeated_spans(texts.read, ranks, settings.min_words, seen, folder, ranges)
-    some = slice(None) if settings.remove else slice(0)
-    rule = np.full(len(spans.start[some]), SPANS, np.int64)
     return _Searched(
-        cut=_Cut(start=spans.start[some], end=spans.end[some], rule=rule),
+        cut=functools.partial(_of_spans, spans if settings.remove else None),
         kind=WINDOWS,
         hashes=spans.new_windows,
         owners=spans.owners,
@@ -228,16 +233,21 @@ def _search_spans(
 
 
 def _owned(
-    found: list[_Searched], kept: np.ndarray, decisions: Decisions
+    found: list[_Searched], kept: np.ndarray, decisions: Decisions, folder: Path
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return new hashes by kind, owners numbered as the kept documents are in their run."""
     is_kept = decisions.rule == KEPT
-    ordinals = np.where(is_kept, np.cumsum(is_kept) - 1, NOBODY)[kept]
-    return {
-        one.kind: (one.hashes, ordinals[one.owners].astype(np.uint32))
-        for one in found
-        if one.kind is not None
-    }
+    ordinals = np.where(is_kept, np.cumsum(is_kept) - 1, NOBODY)[kept].astype(np.uint32)
+    owned = {}
+    for one in found:
+        if one.kind is None:
+            continue
+        path = folder / f"{one.kind}-ordinals"
+        with path.open("wb") as file:
+            for first in range(0, len(one.owners), _AT_ONCE):
+                ordinals[one.owners[first : first + _AT_ONCE]].tofile(file)
+        owned[one.kind] = (one.hashes, map_plain(path, np.dtype(np.uint32)))
+    return owned
 
 
 def _found_spans(
@@ -272,9 +282,18 @@ def _ranks(kept: np.ndarray, order: np.ndarray | None, count: int) -> np.ndarray
     return ranks
 
 
-def _of(units: Units, is_cut: np.ndarray, rule: int) -> _Cut:
-    start = units.start[is_cut]
-    return _Cut(start=start, end=units.end[is_cut], rule=np.full(len(start), rule, np.int64))
+def _of(units: RepeatedUnits, rule: int, texts: slice) -> _Cut:
+    start, end = units.repeated(texts)
+    return _Cut(start=start, end=end, rule=np.full(len(start), rule, np.int64))
+
+
+def _of_spans(spans: RepeatedSpans | None, texts: slice) -> _Cut:
+    if spans is None:
+        nothing = np.empty(0, np.int64)
+        return _Cut(start=nothing, end=nothing, rule=nothing)
+    first, last = np.searchsorted(spans.text, [texts.start, texts.stop])
+    start = spans.start[first:last]
+    return _Cut(start=start, end=spans.end[first:last], rule=np.full(len(start), SPANS, np.int64))
 
 
 def _merged(found: list[_Cut]) -> _Cut:
@@ -296,7 +315,7 @@ def _merged(found: list[_Cut]) -> _Cut:
 
 def _emptied(texts: KeptTexts, cuts: Cuts, kept: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return for each text whether it lost something and only white space is left."""
-    lost = cuts.sizes()[kept]
+    lost = cuts.sizes[kept]
     # White space takes few bytes: only texts that lost most of theirs are read again.
     candidates = (lost > 0) & (2 * lost >= sizes)
     found = np.zeros(len(kept), bool)
@@ -317,17 +336,30 @@ def _emptied(texts: KeptTexts, cuts: Cuts, kept: np.ndarray, sizes: np.ndarray) 
     return found
 
 
-def _by_arrival(cut: _Cut, kept: np.ndarray, sizes: np.ndarray, count: int) -> Cuts:
-    bases = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    texts = np.searchsorted(bases, cut.start, "right") - 1
-    counts = np.zeros(count, np.int64)
-    counts[kept] = np.bincount(texts, minlength=len(kept))
-    return Cuts(
-        offsets=np.append(0, np.cumsum(counts)).astype(np.int64),
-        start=cut.start - bases[texts],
-        end=cut.end - bases[texts],
-        rule=cut.rule,
-    )
+def _by_arrival(
+    texts: KeptTexts, found: list[_Searched], kept: np.ndarray, count: int, folder: Path
+) -> Cuts:
+    """Write what is cut to files, batch by batch, and return it by arrival."""
+    counts, lost = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    number, num_bytes = 0, 0
+    names = ("start", "end", "rule")
+    with ExitStack() as stack:
+        files = [stack.enter_context((folder / f"cut-{name}").open("wb")) for name in names]
+        for sizes in texts.batch_sizes():
+            here = slice(number, number + len(sizes))
+            number = here.stop
+            bases = np.append(0, np.cumsum(sizes)).astype(np.int64) + num_bytes
+            num_bytes = int(bases[-1])
+            cut = _merged([one.cut(here) for one in found])
+            owner = np.searchsorted(bases, cut.start, "right") - 1
+            columns = (cut.start - bases[owner], cut.end - bases[owner], cut.rule)
+            for column, file in zip(columns, files, strict=True):
+                column.astype(np.int64).tofile(file)
+            counts[kept[here]] = np.bincount(owner, minlength=len(sizes))
+            np.add.at(lost, kept[here][owner], cut.end - cut.start)
+    start, end, rule = (map_plain(folder / f"cut-{name}", np.dtype(np.int64)) for name in names)
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
+    return Cuts(offsets=offsets, start=start, end=end, rule=rule, sizes=lost)
 
 
 def _without(decisions: Decisions, emptied: np.ndarray, before: int) -> Decisions:

@@ -18,7 +18,7 @@ class KeptTexts:
 
     def __init__(self, root: Root, arrived: ArrivedGeneration, decisions: Decisions) -> None:
         self._root, self._parts, self._rule = root, arrived.parts, decisions.rule
-        self._sizes: np.ndarray | None = None
+        self._sizes: list[np.ndarray] | None = None
         self.stored_bytes = sum(part.clean.objects["data"].size for part in arrived.parts)
 
     def read(self) -> Iterator[pa.Array]:
@@ -35,10 +35,14 @@ class KeptTexts:
                     texts = batch["text"].take(pa.array(here))
                     sizes.append(np.asarray(pc.binary_length(texts), np.int64))
                     yield texts
-        self._sizes = np.concatenate(sizes)
+        self._sizes = sizes
 
     def sizes(self) -> np.ndarray:
         """Return the bytes of each, int64; known once they were read to the end."""
+        return np.concatenate(self.batch_sizes())
+
+    def batch_sizes(self) -> list[np.ndarray]:
+        """Return the bytes of each, int64, batch by batch as `read` yields them."""
         if self._sizes is None:
             for _ in self.read():
                 pass

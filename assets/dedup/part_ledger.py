@@ -121,4 +121,4 @@ def _cut_bytes(decided: DecidedGeneration, where: slice) -> tuple[np.ndarray, np
     if decided.cuts is None:
         count = where.stop - where.start
         return np.zeros(count, np.int64), np.full(count, -1, np.int64)
-    return decided.cuts.sizes()[where], decided.cuts.rules()[where]
+    return decided.cuts.sizes[where], decided.cuts.rules()[where]

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from assets.dedup.grouping import sort_hashes
 from assets.dedup.hash_runs import SeenHashes
+from assets.dedup.stored_arrays import map_plain
 from assets.dedup.word_windows import mark_bits, marked_spans, window_hashes
 
 MAX_RANGES = 256
@@ -92,8 +93,8 @@ def find_repeated_spans(
         end=end,
         words=words,
         num_words=num_words,
-        new_windows=_read(folder / "new_windows", np.dtype("<u8")),
-        owners=_read(folder / "owners", np.dtype("<i8")),
+        new_windows=map_plain(folder / "new_windows", np.dtype("<u8")),
+        owners=map_plain(folder / "owners", np.dtype("<i8")),
     )
 
 
@@ -202,10 +203,3 @@ def _spans(
         num_bytes += int(pc.sum(pc.binary_length(column)).as_py() or 0)
     text, start, end, words = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     return text, start, end, words
-
-
-def _read(path: Path, kind: np.dtype) -> np.ndarray:
-    """Return an array that a file holds, mapped."""
-    if not path.stat().st_size:
-        return np.empty(0, kind)
-    return np.asarray(np.memmap(path, kind, "r")).view(np.ndarray)

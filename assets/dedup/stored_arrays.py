@@ -23,6 +23,13 @@ def load_small(root: Root, reference: ObjectRef) -> np.ndarray:
     return array
 
 
+def map_plain(path: Path, kind: np.dtype) -> np.ndarray:
+    """Return what a file without a header holds as one array, mapped."""
+    if not path.stat().st_size:
+        return np.empty(0, kind)
+    return np.asarray(np.memmap(path, kind, "r")).view(np.ndarray)
+
+
 def local_path(root: Root, reference: ObjectRef) -> Path:
     """Return where an array can be mapped; its size is checked.
 

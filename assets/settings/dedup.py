@@ -231,7 +231,8 @@ class DedupSettings:
     set: what equals or resembles one of them is dropped."""
     memory_mb: int = 4096
     """What one decision may take beside about 120 bytes for each document of the generation: larger
-    generations are decided slice by slice, with the same result."""
+    generations are decided slice by slice, with the same result. Repeated lines and paragraphs are
+    sorted in as much."""
 
     def __post_init__(self) -> None:
         require(self.memory_mb >= 1, f"memory_mb: {self.memory_mb} must be at least 1")
