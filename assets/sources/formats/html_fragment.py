@@ -16,7 +16,10 @@ MAX_BYTES = 1 << 20
 MAX_TAGS = 20_000
 """The parser takes time with the square of depth: more than this is not converted."""
 MAX_DEPTH = 200
+MAX_ATTRIBUTES = 100
+"""Of one tag: the parser takes time with their square as well."""
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})(?=[\s/>])")
+_ATTRIBUTE = re.compile(r"""[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?""")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _NO_TAG = re.compile(r"<(?!/?(?:[A-Za-z][A-Za-z0-9]{0,20})[\s/>]|!|\?)")
 _ELEMENTS = frozenset(
@@ -78,6 +81,7 @@ def html_to_text(source: str) -> Plain:
             end = match.start() + 1
             continue
         count += 1
+        _check_attributes(source, match.end())
         if name not in _VOID:
             depth = max(depth + (-1 if match[1] else 1), 0)
             deepest = max(deepest, depth)
@@ -98,3 +102,13 @@ def html_to_text(source: str) -> Plain:
         noscript=True,
     )
     return Plain(join_lines(text.split("\n")))
+
+
+def _check_attributes(source: str, position: int) -> None:
+    """Refuse a tag with more attributes than any; `position` is behind its name."""
+    for _ in range(MAX_ATTRIBUTES):
+        match = _ATTRIBUTE.match(source, position)
+        if match is None:
+            return
+        position = match.end()
+    raise UnusableError("too_complex", f"a tag of {MAX_ATTRIBUTES} attributes or more")

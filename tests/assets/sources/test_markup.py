@@ -235,3 +235,15 @@ def test_replaced_texts_grow_a_document_to_a_limit(language: str, source: str) -
 def test_comments_in_blocks_of_html() -> None:
     source = "<div>\na <!-- x\n<b> --> b <!-- open\n</div>"
     assert markdown_to_text(source).text == "a  b <!-- open"
+
+
+def test_a_tag_of_more_attributes_than_any_is_refused_and_ordinary_ones_are_not():
+    many = " ".join(f"a{number}=1" for number in range(50_000))
+    for attributes in (many, many.replace("=1", '=">"'), many.replace("=1", "")):
+        with pytest.raises(UnusableError, match="attributes or more"):
+            html_to_text(f"<a {attributes}>text</a>")
+    ordinary = """<p class='a > b' data-x="1" hidden>text</p><a href=x/y>link</a>"""
+    assert html_to_text(ordinary).text == "text\n\nlink"
+    hostile = '<p a="' * 15_000
+    with pytest.raises(UnusableError):
+        html_to_text(hostile + "<b>" * 300)
