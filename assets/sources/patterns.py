@@ -97,9 +97,11 @@ def split_pattern(pattern: str, base_dir: Path, *, source: str) -> tuple[Path, s
     plain, rest_parts = split_wildcards((base_dir / pattern).parts)
     folder, rest = Path(*plain), "/".join(rest_parts)
     if not folder.is_dir():
+        address = pattern.lower().startswith(("http", "s3:"))
+        remedy = "write an address with ://" if address else "create or mount it"
         raise LandingError(
             f"source {source!r}: the folder {folder} of the pattern {pattern!r} does not exist; "
-            "create or mount it, or correct `paths`"
+            f"{remedy}, or correct `paths`"
         )
     return folder, rest
 

@@ -15,6 +15,7 @@ from assets.data_platform import OpenPlatform
 from assets.ordering.published import read_takedown_log
 from assets.root import Root
 from assets.stage import add_statistics
+from dagster_project.command_line.damaged_files import damaged_lines
 from dagster_project.command_line.parser import DEFAULT_PORT, UNTIL
 from dagster_project.command_line.terminal import format_table
 from dagster_project.command_line.training import training_lines
@@ -42,6 +43,9 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
     ):
         if len(table):
             parts.append(f"\n{title}\n" + format_table(table))
+    damaged = damaged_lines(platform.root)
+    if damaged:
+        parts.append("\nDamaged files\n" + "\n".join(damaged))
     if counts.get("tokens"):
         parts.append("\nTokens\n" + format_table(token_table(counts["tokens"])))
         lines = training_lines(platform, counts["tokens"])

@@ -72,7 +72,8 @@ def words(result):
     return result.decode().split()
 
 
-def test_a_page_that_loops_in_c_is_stopped_and_the_others_are_done(process):
+def test_a_page_that_loops_in_c_is_stopped_and_the_others_are_done(process, monkeypatch):
+    monkeypatch.setattr(module, "WALL_FACTOR", 120)  # the machine may be busy with others
     started = time.process_time()
     before, lost, after = process.extract([b"before", b"loop", b"after"])
     assert words(before)[1] == "before"
