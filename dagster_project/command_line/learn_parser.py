@@ -38,11 +38,6 @@ def add_learn_command(
         model.add_argument(
             "--source", action="append", required=True, metavar="NAME", help="may be repeated"
         )
-        # Before the model's name or behind it: unset here leaves what stands before.
-        model.add_argument("--config", default=argparse.SUPPRESS, help="configuration file")
-        model.add_argument(
-            "--root", default=argparse.SUPPRESS, help="another root than the configuration's"
-        )
         model.add_argument(
             "--max-bytes", type=int, default=DEFAULT_MAX_BYTES, help="of text, of either kind"
         )

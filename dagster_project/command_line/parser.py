@@ -36,10 +36,26 @@ def build_parser() -> argparse.ArgumentParser:
     add_plan_commands(commands, _add)
     _add_upkeep(commands)
     _add_ui(commands)
+    for command in commands.choices.values():
+        _allow_behind_actions(command)
     return parser
 
 
 _Commands = argparse._SubParsersAction  # noqa: SLF001 (argparse has no public name for it)
+
+
+def _allow_behind_actions(command: argparse.ArgumentParser) -> None:
+    """Let --config and --root stand behind a command's action as well: `plan show --config C`."""
+    for argument in command._actions:  # noqa: SLF001 (nor for these)
+        if isinstance(argument, _Commands) and command.get_default("config") is not None:
+            for action in argument.choices.values():
+                # Left out behind the action, they leave what stands before it.
+                action.add_argument(
+                    "--config", default=argparse.SUPPRESS, help="configuration file"
+                )
+                action.add_argument(
+                    "--root", default=argparse.SUPPRESS, help="another than the configuration's"
+                )
 
 
 def _add(

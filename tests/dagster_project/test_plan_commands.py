@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagster_project.command_line.main import main
+from dagster_project.command_line.parser import build_parser
 from tests.shared_data import shared_folder
 
 
@@ -61,3 +62,14 @@ def test_extending_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     assert status == 1
     assert "no data set has been published yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["plan", "show"], ["index", "list"], ["learn", "perplexity", "--source", "s"]]
+)
+def test_config_and_root_stand_before_an_action_or_behind_it(words):
+    options = ["--config", "c.yaml", "--root", "r"]
+    behind = build_parser().parse_args([*words, *options])
+    before = build_parser().parse_args([words[0], *options, *words[1:]])
+    assert (behind.config, behind.root) == (before.config, before.root) == ("c.yaml", "r")
+    assert build_parser().parse_args(words).root is None
