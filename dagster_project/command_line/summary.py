@@ -40,6 +40,7 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
         ("What each stage did with every source", stage_table(counts)),
         ("Why documents were lost", rule_table(counts, masked_rows(platform.root, counts))),
         ("Documents below a language score", language_table(counts.get("clean", {}))),
+        ("Personal data masked, values of each kind", pii_table(counts.get("clean", {}))),
     ):
         if len(table):
             parts.append(f"\n{title}\n" + format_table(table))
@@ -84,6 +85,22 @@ def language_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
             | {f"below {score}": count for score, count in counts["language_below"].items()}
             for source, counts in sorted(by_source.items())
             if any(counts["language_below"].values())
+        ]
+    )
+
+
+def pii_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per source in which values were found, with their number by kind."""
+    found = {
+        source: counts["pii"]
+        for source, counts in sorted(by_source.items())
+        if counts.get("pii")  # parts made before it was counted have none
+    }
+    kinds = sorted({kind for counts in found.values() for kind in counts})
+    return pd.DataFrame(
+        [
+            {"source": source} | {kind: counts.get(kind, 0) for kind in kinds}
+            for source, counts in found.items()
         ]
     )
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_project.command_line.query import visible
-from dagster_project.command_line.summary import masked_rows, rule_table
+from dagster_project.command_line.summary import masked_rows, pii_table, rule_table
 from olmo_loader.takedowns import takedown_name, takedown_record
 from tests.assets.ordering.small_data_set import SmallDataSet, document_id
 
@@ -39,3 +39,12 @@ def test_tokens_that_a_table_would_hide_are_quoted() -> None:
         3,
         '"\\u001b[2J"',
     ]
+
+
+def test_personal_data_is_counted_by_source_and_kind():
+    by_source = {"b": {"pii": {"email": 2}}, "a": {"pii": {"phone": 1}}, "c": {"pii": {}}, "d": {}}
+    assert pii_table(by_source).to_dict("records") == [
+        {"source": "a", "email": 0, "phone": 1},
+        {"source": "b", "email": 2, "phone": 0},
+    ]
+    assert pii_table({}).empty
