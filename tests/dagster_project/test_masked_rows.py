@@ -42,6 +42,7 @@ def test_tokens_that_a_table_would_hide_are_quoted() -> None:
 
 
 def test_personal_data_is_counted_by_source_and_kind():
+    by_source: dict[str, dict[str, Any]]
     by_source = {"b": {"pii": {"email": 2}}, "a": {"pii": {"phone": 1}}, "c": {"pii": {}}, "d": {}}
     assert pii_table(by_source).to_dict("records") == [
         {"source": "a", "email": 0, "phone": 1},
