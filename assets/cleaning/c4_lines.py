@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from assets.cleaning.characters import SPACE, TERMINAL, character_flags, decode_at
 from assets.cleaning.phrases import groups_within, lower_byte, phrase_length_at, phrases
-from assets.cleaning.strip import strip_text
+from assets.cleaning.strip import strip_text, strip_written
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
 from assets.settings.rules import C4Rules
@@ -120,10 +120,7 @@ def _keep_all(
                     output[written] = _LF
                 written = new
             position = line_end + _separator(data, line_end, end)
-        start, stop = strip_text(output, first, written, flags)
-        for at in range(start, stop):
-            output[first + at - start] = output[at]
-        written = first + stop - start
+        written = strip_written(output, first, written, flags)
         bounds[index + 1] = written
 
 

@@ -25,3 +25,12 @@ def strip_text(data: Any, start: int, end: int, flags: Any) -> tuple[int, int]:
             break
         end = last
     return start, end
+
+
+@kernel
+def strip_written(output: Any, first: int, written: int, flags: Any) -> int:
+    """Strip the text that was written to output[first:written] in place; return where it ends."""
+    start, stop = strip_text(output, first, written, flags)
+    for at in range(start, stop):
+        output[first + at - start] = output[at]
+    return first + stop - start

@@ -36,7 +36,7 @@ from assets.cleaning.phrases import (
     phrase_length_at,
     phrases,
 )
-from assets.cleaning.strip import strip_text
+from assets.cleaning.strip import strip_text, strip_written
 from assets.cleaning.text_column import text_array_of, text_buffers
 from assets.kernel import kernel
 from assets.settings.rules import WebLineRules
@@ -121,10 +121,7 @@ def _drop_all(
                     written += 1
             position = stop
         if has_lost:
-            start, stop = strip_text(output, first, written, flags)
-            for at in range(start, stop):
-                output[first + at - start] = output[at]
-            written = first + stop - start
+            written = strip_written(output, first, written, flags)
         bounds[index + 1] = written
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from assets.canonical import fingerprint
 from assets.dedup.checked_arrays import CheckedArray
 from assets.dedup.earlier import COMPACTED, Stretch, find_stretches
-from assets.dedup.generation import STAGE
+from assets.dedup.generation import STAGE, generation_entry
 from assets.dedup.hash_runs import PARAGRAPHS, WINDOWS, open_hashes, write_hashes
 from assets.dedup.merging import join_arrays, merge_columns
 from assets.dedup.runs import ARRAYS, Run, hash_prefixes, publish_run
@@ -60,10 +60,16 @@ def compact(root: Root) -> tuple[int, int]:
         objects = _merge_documents(root, name, runs[first:], covers, folder)
         for kind in (PARAGRAPHS, WINDOWS):
             objects |= _merge_hashes(root, name, kind, stretches[first:], runs[first:], folder)
-    made = [_entry(covers[0][0], made_of, objects, covers)]
+    made = [generation_entry(covers[0][0], made_of, objects, {"covers": covers}, stage=COMPACTED)]
     # Those that it takes the place of stand for nothing any more.
     made += [
-        _entry(stretch.generations[0], fingerprint(stage=COMPACTED, within=made_of), {}, [])
+        generation_entry(
+            stretch.generations[0],
+            fingerprint(stage=COMPACTED, within=made_of),
+            {},
+            {"covers": []},
+            stage=COMPACTED,
+        )
         for stretch in stretches[first + 1 :]
         if len(stretch.generations) > 1
     ]
@@ -94,23 +100,6 @@ def _covers(
         for number, count in zip(stretch.generations, counts, strict=True):
             covers.append([number, fingerprints[number], count])
     return covers
-
-
-def _entry(
-    first: int, made_of: str, objects: dict[str, ObjectRef], covers: list[list[Any]]
-) -> PartEntry:
-    return PartEntry(
-        stage=COMPACTED,
-        source="",
-        generation=first,
-        task=f"{first:08d}",
-        part=f"{first:08d}",
-        fingerprint=made_of,
-        objects=objects,
-        rows=0,
-        files=(),
-        statistics={"covers": covers},
-    )
 
 
 def _merge_documents(

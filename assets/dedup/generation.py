@@ -135,11 +135,16 @@ def _check_found_again(
 
 
 def generation_entry(
-    number: int, fingerprint: str, objects: dict[str, ObjectRef], facts: Mapping[str, Any]
+    number: int,
+    fingerprint: str,
+    objects: dict[str, ObjectRef],
+    facts: Mapping[str, Any],
+    *,
+    stage: str = STAGE,
 ) -> PartEntry:
     """Return the entry of a generation itself: it has no source, and its task is its number."""
     return PartEntry(
-        stage=STAGE,
+        stage=stage,
         source="",
         generation=number,
         task=f"{number:08d}",

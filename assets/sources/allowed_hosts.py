@@ -22,11 +22,6 @@ PRIVATE_HOSTS_VARIABLE = "OLMO_DATA_ALLOWED_PRIVATE_HOSTS"
 SCHEMES = ("http", "https", "s3")
 
 
-def is_url(location: str) -> bool:
-    """Return whether a pattern or location is a url, not a path of this machine."""
-    return "://" in location
-
-
 @dataclass(frozen=True, slots=True)
 class HostGuard:
     """Asked before every request, those of redirects among them, and after every connection."""

@@ -19,7 +19,6 @@ from assets.errors import LandingError
 from assets.root import Root
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
-from assets.sources.allowed_hosts import is_url
 from assets.sources.hash_cache import HashCache
 from assets.sources.landing_log import (
     FileVersion,
@@ -30,6 +29,7 @@ from assets.sources.landing_log import (
     read_log,
 )
 from assets.sources.patterns import FoundFile, find_files
+from olmo_loader.locations import is_remote
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def inventory_digest(settings: Settings) -> str:
 
 
 def _inventory(found: FoundFile) -> list[int | str | None]:
-    if is_url(found.location):
+    if is_remote(found.location):
         return [found.size, found.stamp]
     status = Path(found.location).stat()
     return [status.st_size, status.st_mtime_ns]

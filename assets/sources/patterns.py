@@ -20,9 +20,9 @@ from pathlib import Path
 from assets.errors import LandingError
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
-from assets.sources.allowed_hosts import is_url
 from assets.sources.path_globs import split_wildcards
 from assets.sources.remote_listing import find_remote
+from olmo_loader.locations import is_remote
 
 ALLOWED_PATHS_VARIABLE = "OLMO_DATA_ALLOWED_PATHS"
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
     for pattern in source.paths:
         files = (
             _find_remote_files(pattern, source.name)
-            if is_url(pattern)
+            if is_remote(pattern)
             else _find_local_files(pattern, source.name, settings, allowed)
         )
         for found in files:

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
-from assets.sources.allowed_hosts import HostGuard, is_url
+from assets.sources.allowed_hosts import HostGuard
 from olmo_loader.errors import IntegrityError, MissingFileError
 from olmo_loader.http_ranges import HttpRanges
+from olmo_loader.locations import is_remote
 from olmo_loader.remote_ranges import RemoteRanges
 from olmo_loader.s3_ranges import S3Ranges
 
@@ -46,7 +47,7 @@ def open_stored(location: str, size: int) -> BinaryIO:
         OSError: a local file cannot be opened.
         LandingError: a url may not be read.
     """
-    if not is_url(location):
+    if not is_remote(location):
         return Path(location).open("rb")
     HostGuard().check_url(location)
     raw = _RemoteFile(location, size)

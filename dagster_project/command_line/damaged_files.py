@@ -27,8 +27,13 @@ MOST_LINES = 10
 def damaged_lines(root: Root) -> list[str]:
     """Return one line per damaged file of the live parts, the first ten, and what to do."""
     lines: list[str] = []
+    count = 0
     for entry in live_parts(root, "documents"):
-        if any(rule in entry.statistics["quarantined"] for rule in FILE_RULES):
+        quarantined = entry.statistics["quarantined"]
+        in_part = sum(quarantined.get(rule, 0) for rule in FILE_RULES)
+        count += in_part
+        # Of what is not shown, the statistics tell enough.
+        if in_part and len(lines) < MOST_LINES:
             ledger = root.read_table(entry.objects["ledger"], columns=["source", "rule", "detail"])
             rows = ledger.filter(pc.is_in(ledger["rule"], pa.array(FILE_RULES))).to_pylist()
             for row in rows:
@@ -37,7 +42,7 @@ def damaged_lines(root: Root) -> list[str]:
                 lines.append(f"{where}: {row['rule']}: {told.get('reason')}")
     if not lines:
         return []
-    more = len(lines) - MOST_LINES
+    more = count - MOST_LINES
     return [
         *lines[:MOST_LINES],
         *([f"... and {more:,d} more"] if more > 0 else []),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from assets.ordering.accounting import SourceAccount, count_accounts
 from assets.ordering.extend import Extension, extend_plan
 from assets.ordering.plan_files import build_plan
 from assets.ordering.published import read_shard_index
@@ -44,6 +45,25 @@ def extend(small: SmallDataSet, parent: Plan, consumed: int, **changes: Any) -> 
     assert index.last is not None
     extension = Extension(consumed=consumed, **changes)
     return extend_plan(small.root, parent, index.records, index.last, extension, {}).plan
+
+
+def accounts_of(small: SmallDataSet, plan: Plan) -> dict[str, SourceAccount]:
+    """Count the accounts of a plan; they add up to all that shards hold."""
+    records = read_shard_index(small.root).records
+    accounts = count_accounts(
+        small.dataset,
+        token_parts=(),
+        records=records,
+        sequence_length=plan.sequence_length,
+        pending={},
+        takedowns=(),
+        plan=plan,
+    )
+    for source, account in accounts.items():
+        own = [record for record in records if record["source"] == source]
+        assert account.accounted.tokens == sum(record["n_tokens"] for record in own)
+        assert account.accounted.documents == sum(record["n_docs"] for record in own)
+    return accounts
 
 
 def publish(small: SmallDataSet, current: Plan, plans: Sequence[Plan] = ()) -> str:

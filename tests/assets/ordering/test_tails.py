@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings as hypothesis_settings, stra
 from assets.canonical import canonical_json
 from assets.catalog.steps import StepFinder, find_pieces
 from assets.errors import ConfigurationError
-from assets.ordering.accounting import SourceAccount, count_accounts
+from assets.ordering.accounting import SourceAccount
 from assets.ordering.extend import settings_digest
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
 from assets.ordering.published import read_shard_index
@@ -27,6 +27,7 @@ from olmo_loader.plan import Plan
 from olmo_loader.verify import verify_plan
 from tests.assets.ordering.grown_corpus import GrownCorpus
 from tests.assets.ordering.mixed_plans import (
+    accounts_of,
     extend,
     instance_spans,
     make_plan,
@@ -71,25 +72,6 @@ def reads(plan: Plan, start: int = 0) -> Counter[tuple[str, int]]:
         for shard, first, end in instance_spans(plan, index):
             found.update((plan.shards[shard]["shard"], token) for token in range(first, end))
     return found
-
-
-def accounts_of(small: SmallDataSet, plan: Plan) -> dict[str, SourceAccount]:
-    """Count the accounts of a plan; they add up to all that shards hold."""
-    records = read_shard_index(small.root).records
-    accounts = count_accounts(
-        small.dataset,
-        token_parts=(),
-        records=records,
-        sequence_length=plan.sequence_length,
-        pending={},
-        takedowns=(),
-        plan=plan,
-    )
-    for source, account in accounts.items():
-        own = [record for record in records if record["source"] == source]
-        assert account.accounted.tokens == sum(record["n_tokens"] for record in own)
-        assert account.accounted.documents == sum(record["n_docs"] for record in own)
-    return accounts
 
 
 def check(small: SmallDataSet, plan: Plan) -> dict[str, SourceAccount]:

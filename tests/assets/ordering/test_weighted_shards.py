@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from assets.errors import ConfigurationError
-from assets.ordering.accounting import count_accounts
 from assets.ordering.extend import prefix_order
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
 from assets.ordering.published import read_shard_index
@@ -20,6 +19,7 @@ from assets.settings.ordering import MixtureSettings
 from olmo_loader.plan import Plan
 from olmo_loader.verify import verify_plan
 from tests.assets.ordering.mixed_plans import (
+    accounts_of,
     extend,
     instance_spans,
     make_plan,
@@ -63,20 +63,7 @@ def check(small: SmallDataSet, plan: Plan) -> None:
     check_mixed_order(plan, rebuild=True)
     check_plan_provenance(plan)
     assert not list(verify_plan(small.dataset, plan.plan_id))
-    records = read_shard_index(small.root).records
-    accounts = count_accounts(
-        small.dataset,
-        token_parts=(),
-        records=records,
-        sequence_length=plan.sequence_length,
-        pending={},
-        takedowns=(),
-        plan=plan,
-    )
-    for source, account in accounts.items():
-        own = [record for record in records if record["source"] == source]
-        assert account.accounted.tokens == sum(record["n_tokens"] for record in own)
-        assert account.accounted.documents == sum(record["n_docs"] for record in own)
+    accounts = accounts_of(small, plan)
     drawn = sum(len(tokens) for tokens in reads(plan).values())
     assert sum(account.in_instances.tokens for account in accounts.values()) == drawn
     train = loader.build_train_dataloader(publish(small, plan), global_batch_size=5)
