@@ -29,7 +29,6 @@ from olmo_loader.tools.ladder import LadderOptions, Rung, climb, measure_against
 from olmo_loader.tools.step import (
     InstanceReport,
     describe_step,
-    of_rank,
     state_positions,
     step_positions,
 )
@@ -51,6 +50,11 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("--plan", help="id of a plan; the current one by default")
     inspect.add_argument("--world-size", type=int, help="number of ranks")
     inspect.add_argument("--rank", type=int, help="only what this rank reads")
+    inspect.add_argument(
+        "--balance-attention",
+        action="store_true",
+        help="with --step: ranks share batches as build_train_dataloader(balance_attention=True)",
+    )
     inspect.add_argument("--text", action="store_true", help="decode (needs tokenizers)")
     verify = commands.add_parser("verify", help="check every byte and name every fault")
     verify.add_argument("dataset", type=Path)
@@ -112,16 +116,24 @@ class _Step:
     world_size: int
     begin: int
     index: NDArray[np.int64]
+    balance_attention: bool
 
 
 def _find_step(options: argparse.Namespace) -> _Step:
     if options.state is not None:
         state = LoaderState.from_json(read_state(options.state))
         data = open_published(options.dataset, state.plan)
-        begin, index = state_positions(data, state)
         world = options.world_size or state.world_size or 1
+        begin, index = state_positions(data, state, world)
         title = f"epoch {state.epoch}, the batch after which {state.steps} steps were done"
-        return _Step(data=data, title=title, world_size=world, begin=begin, index=index)
+        return _Step(
+            data=data,
+            title=title,
+            world_size=world,
+            begin=begin,
+            index=index,
+            balance_attention=state.balance_attention,
+        )
     if options.global_batch_size is None:
         raise ConfigurationError("--step needs --global-batch-size")
     data, world = open_published(options.dataset, options.plan), options.world_size or 1
@@ -133,16 +145,30 @@ def _find_step(options: argparse.Namespace) -> _Step:
         world_size=world,
     )
     title = f"epoch {options.epoch}, step {options.step}"
-    return _Step(data=data, title=title, world_size=world, begin=begin, index=index)
+    return _Step(
+        data=data,
+        title=title,
+        world_size=world,
+        begin=begin,
+        index=index,
+        balance_attention=options.balance_attention,
+    )
 
 
 def run_inspect(options: argparse.Namespace) -> int:
     """Print the instances of a step and the documents in them."""
     step = _find_step(options)
     data = step.data
-    reports = list(describe_step(data, step.begin, step.index, world_size=step.world_size))
-    if options.rank is not None:
-        reports = of_rank(reports, options.rank, step.world_size)
+    reports = list(
+        describe_step(
+            data,
+            step.begin,
+            step.index,
+            world_size=step.world_size,
+            rank=options.rank,
+            balance_attention=step.balance_attention,
+        )
+    )
     _write(
         f"plan {data.plan.plan_id}, {step.title}: "
         f"{len(reports)} instances of {data.plan.sequence_length} tokens"

@@ -12,6 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def rank_of_rows(
+    count: int, world_size: int, costs: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
+    """Return which rank takes each instance of a global batch, int64 ``(count,)``.
+
+    Args:
+        count: instances of the batch, in the order of the plan.
+        world_size: number of ranks.
+        costs: of attention, see `balanced_ranks`; None deals the instances out in turn.
+    """
+    if costs is None:
+        return np.arange(count, dtype=np.int64) % world_size
+    ranks = np.empty(count, np.int64)
+    for rank, own in enumerate(balanced_ranks(costs, world_size)):
+        ranks[own] = rank
+    return ranks
+
+
 def balanced_ranks(costs: NDArray[np.float64], world_size: int) -> list[NDArray[np.int64]]:
     """Return which instances of a batch each rank takes, ascending, int64.
 

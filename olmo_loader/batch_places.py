@@ -8,7 +8,7 @@ block of about `_BLOCK_INSTANCES` instances at once, and each batch takes its pa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from olmo_loader.balance import balanced_ranks
 from olmo_loader.batch_cuts import BatchCuts
-from olmo_loader.errors import ConfigurationError
 from olmo_loader.global_indices import Order, order_at
 from olmo_loader.instance_reader import Places
-from olmo_loader.packing import TableReader
+from olmo_loader.packing import attention_costs
 from olmo_loader.slicing import rank_slice
 from olmo_loader.training_data import TrainingData
 
@@ -66,7 +65,7 @@ class BatchPlaces:
         rank: int,
         balance_attention: bool = False,
     ) -> None:
-        self._costs = _attention_costs(data) if balance_attention else None
+        self._costs = attention_costs(data.dataset.reader) if balance_attention else None
         self._data, self._order, self._cuts = data, order, cuts
         self._world_size, self._rank = world_size, rank
         self._size = max(_BLOCK_INSTANCES // cuts.batch_size, 1)
@@ -113,13 +112,3 @@ class BatchPlaces:
             return list(order_at(self._order, first, last).reshape(-1, size)), counted
         cut = self._cuts.positions
         return [cut(self._order, begin, end, self._world_size) for begin, end in bounds], counted
-
-
-def _attention_costs(data: TrainingData) -> Callable[[Rows], NDArray[np.float64]]:
-    reader = data.dataset.reader
-    if isinstance(reader, TableReader) and reader.knows_costs:
-        return reader.attention_costs
-    raise ConfigurationError(
-        "balance_attention needs a plan whose instances list their documents: set "
-        "ordering.packing to best_fit, or leave balance_attention out"
-    )

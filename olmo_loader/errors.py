@@ -7,6 +7,7 @@ Each message names the file, what was found and what to do.
     LoaderError
     |-- ConfigurationError (ValueError)       arguments that cannot work
     |   |-- NotInThisVersion                  understood, but it comes with a later version
+    |   |-- UnknownPlanError                  the data set has no plan of that id
     |   |-- DtypeError (TypeError)            no type of numpy's, or none for token ids
     |   `-- BatchShapeError (AssertionError)  sizes that do not divide by the number of ranks
     |-- IntegrityError                        bytes are not what header, index or plan say
@@ -33,6 +34,10 @@ class ConfigurationError(LoaderError, ValueError):
 
 class NotInThisVersion(ConfigurationError):  # noqa: N818 - reads as the sentence it prints
     """A value that a later version will understand."""
+
+
+class UnknownPlanError(ConfigurationError):
+    """A plan that the data set does not have, or not any more."""
 
 
 class DtypeError(ConfigurationError, TypeError):

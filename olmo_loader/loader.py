@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from olmo_loader import distributed
 from olmo_loader.batch_ahead import Ahead
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.errors import BatchShapeError, ConfigurationError
+from olmo_loader.errors import BatchShapeError, ConfigurationError, UnknownPlanError
 from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.order_file import guard_work_dir
@@ -140,10 +140,10 @@ def build_train_dataloader(
             "reading": reading,
         },
     }
-    loader = TrainLoader(
+    make = partial(
+        TrainLoader,
         partial(_open, dataset_or_paths, details),
         shape,
-        plan=plan if state is None or plan is not None else state.get("plan"),
         epoch=epoch,
         ahead=Ahead(
             num_threads=num_threads,
@@ -160,9 +160,23 @@ def build_train_dataloader(
             audit=audit,
         ),
     )
-    if state is not None:
-        loader.load_state_dict(state)
+    if state is None:
+        return make(plan=plan)
+    loader = _opened_for(make, plan, state)
+    loader.load_state_dict(state)
     return loader
+
+
+def _opened_for(
+    make: Callable[..., TrainLoader], plan: str | None, state: Mapping[str, Any]
+) -> TrainLoader:
+    """Return the loader of the plan that was asked for, or else of the one that ``state`` names."""
+    if plan is not None:
+        return make(plan=plan)
+    try:
+        return make(plan=state.get("plan"))
+    except UnknownPlanError:  # loading the state will say how the current plan's files differ
+        return make(plan=None)
 
 
 def _shape(global_batch_size: int, world_size: int | None, rank: int | None) -> Shape:

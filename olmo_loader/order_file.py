@@ -29,6 +29,7 @@ from typing import Any
 
 from olmo_loader.checksum import CRC_BLOCK_BYTES, crc32c_blocks
 from olmo_loader.errors import ConfigurationError, IntegrityError, StateError
+from olmo_loader.file_list import explain_files
 from olmo_loader.global_indices import ORDER_FILE, Order, open_order, write_order
 from olmo_loader.records import canonical_json, read_record, seal, sha256_hex, write_atomically
 from olmo_loader.shard_files import sha256_file
@@ -174,20 +175,6 @@ def explain_difference(found: dict[str, Any] | None, wanted: dict[str, Any]) -> 
         if key != "files" and found.get(key) != wanted[key]
     ]
     return "; ".join(parts + explain_files(found.get("files"), wanted.get("files")))
-
-
-def explain_files(old: list[Any] | None, new: list[Any] | None, most: int = 20) -> list[str]:
-    """Say which entries of two lists of files differ, at most ``most`` of them."""
-    old, new = old or [], new or []
-    parts = []
-    for number in range(max(len(old), len(new))):
-        before = old[number] if number < len(old) else None
-        after = new[number] if number < len(new) else None
-        if before != after:
-            parts.append(f"file {number} was {before}, is {after}")
-    if len(parts) > most:
-        return [*parts[:most], f"and {len(parts) - most} more files"]
-    return parts
 
 
 def _write(path: Path, facts: dict[str, Any], order: Order) -> None:

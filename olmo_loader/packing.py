@@ -7,7 +7,7 @@ that nobody learns from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -294,6 +294,20 @@ class TableReader(InstanceReader):
     def __reduce__(self) -> tuple[Any, ...]:
         made_of = self.files, self._tables, self._spans, self.ranges, self._file_of_shard
         return self.reopen or (TableReader, (*made_of, self.separator_id))
+
+
+def attention_costs(reader: InstanceReader) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
+    """Return what tells the attention costs of a plan's instances, for ranks to share them.
+
+    Raises:
+        ConfigurationError: the plan's instances do not list their documents.
+    """
+    if isinstance(reader, TableReader) and reader.knows_costs:
+        return reader.attention_costs
+    raise ConfigurationError(
+        "balance_attention needs a plan whose instances list their documents: set "
+        "ordering.packing to best_fit, or leave balance_attention out"
+    )
 
 
 def _layout(

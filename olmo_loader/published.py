@@ -18,7 +18,7 @@ from olmo_loader.container import ContainerLayout
 from olmo_loader.container_ranges import with_containers
 from olmo_loader.data_place import DataPlace, ReadingOptions, open_place
 from olmo_loader.dataset_file import DatasetFile
-from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.errors import IntegrityError, UnknownPlanError
 from olmo_loader.instance_filter import FILTER_FILE, FilterBits
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader
 from olmo_loader.packing import TableReader
@@ -88,7 +88,7 @@ def open_published(
     file = place.read_dataset_file()
     wanted = file.plan if plan_id is None else plan_id
     if wanted not in file.plans:
-        raise ConfigurationError(f"{folder}: no plan {wanted}; there is {', '.join(file.plans)}")
+        raise UnknownPlanError(f"{folder}: no plan {wanted}; there is {', '.join(file.plans)}")
     far_order = place.bring_plan(wanted)
     plan = replace(read_plan(place.folder, wanted), far_order=far_order)
     place = place_with_containers(place, plan.columns)

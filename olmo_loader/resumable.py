@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from torch.utils.data import DataLoader
 
 from olmo_loader.errors import BatchShapeError, ConfigurationError, StateError
+from olmo_loader.file_list import brief_files, explain_brief
 from olmo_loader.iterable_dataset import IterableDataset
+from olmo_loader.locations import file_name
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.slicing import count_batches
 from olmo_loader.state import LoaderState, Progress
@@ -64,6 +67,7 @@ class ResumableDataLoader:
             total_size=dataset.total_size,
             global_batch_size=dataset.global_batch_size,
             world_size=dataset.world_size,
+            files=None if known is None else partial(_brief, known),
             num_files=0 if known is None else len(known.paths),
             num_instances=len(source),
         )
@@ -96,12 +100,18 @@ class ResumableDataLoader:
         """
         loaded = LoaderState.from_json(state)
         fresh = self._fresh_state()
-        loaded.check_same_data(fresh)
+        details: list[str] = []
+        source = self.dataset.dataset
+        if loaded.fingerprint != fresh.fingerprint and isinstance(source, MemMapDataset):
+            names = [file_name(path) for path in source.paths]
+            details = explain_brief(loaded.files, _brief(source), names)
+        loaded.check_same_data(fresh, details)
         if not 0 <= loaded.instances <= fresh.total_size:
             raise StateError(f"{loaded.instances} of {fresh.total_size} is no position")
         self.dataset.reshuffle(loaded.epoch)
         self._state = dataclasses.replace(
             loaded,
+            files=fresh.files,
             total_size=fresh.total_size,
             global_batch_size=fresh.global_batch_size,
             world_size=fresh.world_size,
@@ -128,3 +138,8 @@ class ResumableDataLoader:
             handed = Batch(batch)
             handed.progress = Progress.of(self._state)
             yield handed
+
+
+def _brief(dataset: MemMapDataset) -> Any:
+    names = [file_name(path) for path in dataset.paths]
+    return brief_files(names, dataset.reader.files.num_tokens)

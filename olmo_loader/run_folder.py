@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from olmo_loader.errors import ConfigurationError, IntegrityError
-from olmo_loader.order_file import explain_files
+from olmo_loader.file_list import explain_files
 from olmo_loader.records import canonical_json, read_record, seal, write_atomically
 
 STATE_FOLDER = "states"

@@ -64,7 +64,8 @@ class RunRecorder:
             remember_files(self._records.work_dir, state.fingerprint, files)
         if self._records.audit:
             body = state.to_json() | header
-            del body["tokens_per_source"], body["version"], body["last_begin"]
+            for name in ("tokens_per_source", "files", "version", "last_begin"):
+                del body[name]
             folder = audit_folder(self._records.work_dir, self._records.run)
             self._audit = AuditWriter(folder, self._rank, body)
 

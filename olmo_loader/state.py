@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from olmo_loader.errors import StateError
 
 STATE_VERSION = 2
+_LATER_FIELDS = frozenset({"balance_attention", "files"})
+"""Not in states that the first release wrote; their defaults say so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,17 +46,22 @@ class LoaderState:
     """Of the run that made the state; for information."""
     world_size: int | None = None
     """Of the run that made the state; for information."""
+    balance_attention: bool = False
+    """Of the run that made the state: whether ranks share batches by attention cost."""
     num_files: int = 0
     """Shards or files, for messages."""
     num_instances: int = 0
     """Positions of an epoch before padding."""
     tokens_per_source: dict[str, int] = field(default_factory=dict)
     """Consumed since the run's start, by all ranks, padding repeats included."""
+    files: Any = None
+    """What `olmo_loader.file_list` makes of them, or a function that returns it; for messages."""
     version: int = STATE_VERSION
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as a dict of JSON values, below 10 kB for some hundred sources."""
-        return {**vars(self), "tokens_per_source": dict(self.tokens_per_source)}
+        files = self.files() if callable(self.files) else self.files
+        return {**vars(self), "files": files, "tokens_per_source": dict(self.tokens_per_source)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> LoaderState:
@@ -68,8 +75,9 @@ class LoaderState:
                 f"a state of version {value.get('version')}, this reads {STATE_VERSION}"
             )
         known = {item.name for item in fields(cls)}
-        if value.keys() != known:
-            raise StateError(f"not a loader state: {sorted(value.keys() ^ known)} differ")
+        differing = (value.keys() ^ known) - (_LATER_FIELDS - value.keys())
+        if differing:
+            raise StateError(f"not a loader state: {sorted(differing)} differ")
         return cls(**value)
 
     def check_same_data(self, other: LoaderState, details: Sequence[str] = ()) -> None:

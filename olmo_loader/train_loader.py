@@ -15,7 +15,13 @@ from typing import Any
 from olmo_loader.batch_ahead import Ahead, Loaded, ReadAhead, read_ahead
 from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.batch_places import BatchPlaces, PlacedBatch
-from olmo_loader.errors import ConfigurationError, PlanExhausted, StateError
+from olmo_loader.errors import (
+    ConfigurationError,
+    PlanExhausted,
+    StateError,
+    UnknownPlanError,
+)
+from olmo_loader.file_list import explain_brief
 from olmo_loader.global_indices import Order, padded_size
 from olmo_loader.loader_report import LoaderReport, Meter
 from olmo_loader.memmap_dataset import MemMapDataset
@@ -99,6 +105,8 @@ class TrainLoader:
             ),
             global_batch_size=shape.global_batch_size,
             world_size=shape.world_size,
+            balance_attention=shape.balance_attention,
+            files=lambda: data.brief,
             num_files=len(data.dataset.paths),
             num_instances=positions,
             tokens_per_source=dict.fromkeys(data.sources, 0),
@@ -173,8 +181,7 @@ class TrainLoader:
             data = self._data if self._state.plan == self._plan else self._open_data(self._plan)
             entered = self._enter_descendant(loaded, data)
         else:
-            same = loaded.plan == self._state.plan
-            data = self._data if same else self._open_data(loaded.plan)
+            data = self._reopen(loaded)
             self._check_same_data(loaded, data)
             entered = loaded
         counts = dict.fromkeys(data.sources, 0) | loaded.tokens_per_source
@@ -186,6 +193,8 @@ class TrainLoader:
             takedown=data.takedown,
             global_batch_size=self._shape.global_batch_size,
             world_size=self._shape.world_size,
+            balance_attention=self._shape.balance_attention,
+            files=lambda: data.brief,
             tokens_per_source=counts,
         )
         _log.info(
@@ -194,11 +203,23 @@ class TrainLoader:
             sum(counts.values()),
         )
 
+    def _reopen(self, loaded: LoaderState) -> TrainingData:
+        """Return the data of the state's plan; a state of other data is refused later on."""
+        if loaded.plan == self._state.plan:
+            return self._data
+        try:
+            return self._open_data(loaded.plan)
+        except UnknownPlanError:  # then its files differ from those of the plan that is open
+            return self._data
+
     def _check_same_data(self, loaded: LoaderState, data: TrainingData) -> None:
         details: list[str] = []
-        if self._work_dir is not None and loaded.fingerprint != data.fingerprint:
-            files = data.list_files()
-            details = explain_changed_files(self._work_dir, loaded.fingerprint, files)
+        if loaded.fingerprint != data.fingerprint:
+            if self._work_dir is not None:
+                files = data.list_files()
+                details = explain_changed_files(self._work_dir, loaded.fingerprint, files)
+            if not details:
+                details = explain_brief(loaded.files, data.brief, data.file_names)
         loaded.check_same_data(self._fresh_state(data, 0), details)
 
     def _enter_descendant(self, loaded: LoaderState, data: TrainingData) -> LoaderState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError
+from olmo_loader.file_list import brief_files, brief_shards
 from olmo_loader.global_indices import PERMUTATION, Order, build_order, order_dtype
 from olmo_loader.held_out import open_held_out
 from olmo_loader.lineage import shared_prefix
@@ -80,13 +81,26 @@ class TrainingData:
         """Return name, tokens and (of a plan) sha256 of each file, for messages about changes."""
         if self.plan is not None:
             shards = self.plan.columns
-            names = [name.decode() for name in shards.shard.tolist()]
             hashes = [name.decode() for name in shards.sha256.tolist()]
-            triples = zip(names, shards.n_tokens.tolist(), hashes, strict=True)
+            triples = zip(self.file_names, shards.n_tokens.tolist(), hashes, strict=True)
             return [list(triple) for triple in triples]
         counts = self.dataset.reader.files.num_tokens.tolist()
-        names = [Path(path).name for path in self.dataset.paths]
-        return [list(pair) for pair in zip(names, counts, strict=True)]
+        return [list(pair) for pair in zip(self.file_names, counts, strict=True)]
+
+    @cached_property
+    def brief(self) -> Any:
+        """The files as a state carries them, see `olmo_loader.file_list`."""
+        if self.plan is not None:
+            shards = self.plan.columns
+            return brief_shards(shards.shard, shards.n_tokens, shards.sha256)
+        return brief_files(self.file_names, self.dataset.reader.files.num_tokens)
+
+    @property
+    def file_names(self) -> list[str]:
+        """Names of the plan's shards, or of plain files without their folders."""
+        if self.plan is not None:
+            return [name.decode() for name in self.plan.columns.shard.tolist()]
+        return [Path(path).name for path in self.dataset.paths]
 
     def prefix_shared_with(self, ancestor: str | None) -> int | None:
         """Return how many first positions this plan shares with an ancestor, None if it is none."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from olmo_loader.audit_log import Attempt, AuditLine, Reading, classify, read_attempts
+from olmo_loader.balance import rank_of_rows
 from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import LoaderError
 from olmo_loader.global_indices import Order
+from olmo_loader.packing import attention_costs
 from olmo_loader.plan import Plan, read_plan
-from olmo_loader.slicing import rank_slice
+from olmo_loader.published import open_published
 
 _SHOWN = 4
+
+Costs = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ class _Expected:
     def __init__(self, dataset_dir: Path) -> None:
         self._dataset_dir = dataset_dir
         self._plans: dict[str, Plan] = {}
+        self._costs: dict[str, Costs] = {}
         self._order: tuple[tuple[str, int], Order] | None = None
 
     def compare(self, attempt: Attempt) -> Iterator[str]:
@@ -109,8 +115,19 @@ class _Expected:
         )
         world = header["world_size"]
         index = cuts.positions(self._order[1], line.begin, line.end, world)
-        instances: list[int] = rank_slice(index, header["rank"], world).tolist()
+        costs = None
+        if header.get("balance_attention"):
+            costs = self._attention_costs(plan.plan_id)(index)
+        instances: list[int] = index[
+            rank_of_rows(len(index), world, costs) == header["rank"]
+        ].tolist()
         return instances
+
+    def _attention_costs(self, plan_id: str) -> Costs:
+        if plan_id not in self._costs:
+            reader = open_published(self._dataset_dir, plan_id).reader
+            self._costs[plan_id] = attention_costs(reader)
+        return self._costs[plan_id]
 
     def _plan(self, plan_id: str) -> Plan:
         if plan_id not in self._plans:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.balance import rank_of_rows
 from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import ConfigurationError, StateError
-from olmo_loader.global_indices import order_at, padded_size
-from olmo_loader.packing import TableReader
+from olmo_loader.global_indices import padded_size
+from olmo_loader.packing import TableReader, attention_costs
 from olmo_loader.published import PublishedDataset
-from olmo_loader.slicing import rank_slice
 from olmo_loader.state import LoaderState
 
 
@@ -92,11 +92,18 @@ def step_positions(
             f"0..{cuts.count - 1}, not {step}"
         )
     begin, end = cuts.bounds(step)
-    return begin, order_at(plan.build_order(epoch), begin, end)
+    return begin, cuts.positions(plan.build_order(epoch), begin, end, world_size)
 
 
-def state_positions(data: PublishedDataset, state: LoaderState) -> tuple[int, NDArray[np.int64]]:
+def state_positions(
+    data: PublishedDataset, state: LoaderState, world_size: int | None = None
+) -> tuple[int, NDArray[np.int64]]:
     """Return first position and instances of the batch that a state was taken after.
+
+    Args:
+        data: the plan that the state names.
+        state: of any rank.
+        world_size: number of ranks; None takes the run's.
 
     Raises:
         StateError: the state is of another plan, or was taken before the first batch.
@@ -105,23 +112,52 @@ def state_positions(data: PublishedDataset, state: LoaderState) -> tuple[int, ND
         raise StateError(f"the state is of plan {state.plan}, this is {data.plan.plan_id}")
     if not state.last_begin < state.instances:
         raise StateError("the state was taken before a first batch: there is nothing to show")
-    order = data.plan.build_order(state.epoch)
-    return state.last_begin, order_at(order, state.last_begin, state.instances)
+    order, begin, end = data.plan.build_order(state.epoch), state.last_begin, state.instances
+    cuts = BatchCuts(
+        total=state.total_size,
+        start=begin,
+        batch_size=max(end - begin, 1),
+        drop_last=False,
+        changes=data.plan.length_changes,
+    )
+    return begin, cuts.positions(order, begin, end, world_size or state.world_size or 1)
 
 
 def describe_step(
-    data: PublishedDataset, begin: int, index: NDArray[np.int64], *, world_size: int = 1
+    data: PublishedDataset,
+    begin: int,
+    index: NDArray[np.int64],
+    *,
+    world_size: int = 1,
+    rank: int | None = None,
+    balance_attention: bool = False,
 ) -> Iterator[InstanceReport]:
-    """Describe the instances at positions ``begin, begin + 1, ...`` of the order."""
-    spans, counts = _spans(data, index)
+    """Describe the instances at positions ``begin, begin + 1, ...`` of the order.
+
+    Args:
+        data: the plan.
+        begin: position of the first.
+        index: the instances of one step, all ranks.
+        world_size: number of ranks.
+        rank: only what this one reads; None: all of them.
+        balance_attention: as the run was told, see `olmo_loader.balance`.
+
+    Raises:
+        ConfigurationError: no such rank, or a plan that attention cannot be balanced for.
+    """
+    if rank is not None and not 0 <= rank < world_size:
+        raise ConfigurationError(f"there is no rank {rank} of {world_size}; give --world-size")
+    costs = attention_costs(data.reader)(index) if balance_attention else None
+    ranks = rank_of_rows(len(index), world_size, costs)
+    offsets = np.arange(len(index)) if rank is None else np.flatnonzero(ranks == rank)
+    spans, counts = _spans(data, index[offsets])
     ends = np.cumsum(counts)
-    for offset, (first, last) in enumerate(
-        zip((ends - counts).tolist(), ends.tolist(), strict=True)
-    ):
+    bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
+    for offset, (first, last) in zip(offsets.tolist(), bounds, strict=True):
         yield InstanceReport(
             position=begin + offset,
             index=int(index[offset]),
-            rank=offset % world_size,
+            rank=int(ranks[offset]),
             pieces=tuple(_pieces(data, spans[first:last])),
         )
 
@@ -154,12 +190,6 @@ def _pieces(data: PublishedDataset, spans: list[tuple[int, int, int]]) -> Iterat
             masked=_masked(data, file, start, length),
         )
         place += length + gap
-
-
-def of_rank(reports: list[InstanceReport], rank: int, world_size: int) -> list[InstanceReport]:
-    """Return what one rank read of a step."""
-    chosen = rank_slice(np.arange(len(reports)), rank, world_size)
-    return [reports[number] for number in chosen]
 
 
 def _documents(

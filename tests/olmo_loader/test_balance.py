@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from olmo_loader.__main__ import main
 from olmo_loader.balance import balanced_ranks
 from olmo_loader.errors import ConfigurationError
 from tests.assets.ordering.mixed_plans import instance_spans, make_plan, publish
@@ -60,6 +63,39 @@ def test_a_step_has_the_same_instances_and_equal_costs(tmp_path: Path) -> None:
                 order[8 * step : 8 * step + 8]
             )
     assert spread[True] < spread[False]
+
+
+def test_inspect_and_the_audit_know_which_rank_reads_what(tmp_path: Path, capsys) -> None:
+    small = SmallDataSet(tmp_path)
+    small.add_shard("web", np.random.default_rng(1).choice([2, 3, 30, 31], 120).tolist())
+    folder = publish(small, make_plan(small, length=32, packing="best_fit"))
+    steps = []
+    for rank in range(2):
+        options = {"global_batch_size": 8, "world_size": 2, "rank": rank, "num_threads": 0}
+        train = loader.build_train_dataloader(
+            folder, **options, balance_attention=True, work_dir=tmp_path / "work"
+        )
+        steps.append(list(train))
+        train.close()
+    asked = ["inspect", str(folder), "--world-size", "2", "--rank"]
+    at_step = ["--global-batch-size", "8", "--balance-attention", "--step"]
+    unlike = 0
+    for step, batches in enumerate(zip(*steps, strict=True)):
+        state = tmp_path / "state.json"
+        state.write_text(json.dumps(batches[0].state))
+        for rank, batch in enumerate(batches):
+            for how in (["--state", str(state)], [*at_step, str(step)]):
+                assert main([*asked, str(rank), *how]) == 0
+                rows = re.findall(
+                    r"position (\d+)  instance (\d+)  rank (\d)", capsys.readouterr().out
+                )
+                assert [int(row[1]) for row in rows] == batch["index"].tolist()
+                assert {row[2] for row in rows} == {str(rank)}
+                unlike += any(int(row[0]) % 2 != rank for row in rows)
+    assert unlike  # not what ranks read that take turns
+    assert main(["verify", str(folder), "--audit", str(tmp_path / "work/audit/run")]) == 0
+    assert main([*asked, "2", *at_step, "0"]) == 2
+    assert "there is no rank 2 of 2" in capsys.readouterr().err
 
 
 def cost(plan, index: int) -> int:

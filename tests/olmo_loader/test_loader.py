@@ -216,10 +216,13 @@ def test_a_state_of_something_else_is_refused(small, change, message: str):
         make(small, state=state)
 
 
-def test_a_state_of_an_unknown_plan_is_refused(small):
+def test_a_state_of_a_plan_that_is_gone_is_refused(small):
     state = {**make(small).state_dict(), "plan": "0" * 16}
-    with pytest.raises(ConfigurationError, match="no plan 0000"):
+    with pytest.raises(StateError, match=f"plan was 0000000000000000, is {small.plans[0]}"):
         make(small, state=state)
+    loader = make(small)
+    with pytest.raises(StateError, match="plan was 0000000000000000"):
+        loader.load_state_dict(state)
 
 
 @pytest.mark.parametrize(
