@@ -24,6 +24,7 @@ from assets.manifest import Manifest
 from assets.root import Root
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.dedup import DedupSettings
+from assets.settings.profiles import ProfileSettings
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings
@@ -89,6 +90,11 @@ def pinned_settings(settings: Settings) -> dict[str, Any]:
         for name in SOURCE_FIELDS.keys() - {"holdout"}:
             pins |= _flat(f"sources[{source.name}].{name}", getattr(source, name))
         pins |= _flat(f"sources[{source.name}].holdout", source.held_out)
+        if source.profile in settings.cleaning.profiles:
+            # What a profile asks is pinned, not its name; one that no source names is free.
+            del pins[f"sources[{source.name}].profile"]
+            profile = settings.cleaning.profiles[source.profile].pin()
+            pins |= _flat(f"sources[{source.name}].profile", profile)
         # Which languages are kept does not depend on the order in which they are named.
         pins[f"sources[{source.name}].languages"] = sorted(set(source.languages))
     pins |= _cleaning_pins(settings.cleaning)
@@ -212,6 +218,10 @@ def _default(key: str) -> Any:
         defaults |= _flat("dedup", DedupSettings()) | _flat("sharding", ShardingSettings())
         defaults |= _flat("tokenizer", TOKENIZER_DEFAULTS)
         return defaults.get(key, _ABSENT)
+    if found["field"] == "profile" and key != found[0]:
+        unnamed = ProfileSettings()
+        named = unnamed.pin() | {"rules": dataclasses.asdict(unnamed.rules)}
+        return (_flat(found[0], named) | _flat(found[0], unnamed.pin())).get(key, _ABSENT)
     plain = SourceSettings(name=found["name"], paths=("*",))
     return _flat(found[0], getattr(plain, found["field"])).get(key, _ABSENT)
 
@@ -228,7 +238,7 @@ def _flat(prefix: str, value: Any) -> dict[str, Any]:
 
 
 def _cleaning_pins(cleaning: CleaningSettings) -> dict[str, Any]:
-    pins = _flat("cleaning", cleaning)
+    pins = _flat("cleaning", dataclasses.replace(cleaning, profiles={}))
     # A threshold that is taken away is a change too: the mapping is one pin.
     pins = {key: value for key, value in pins.items() if not key.startswith(LABEL_THRESHOLDS)}
     pins[LABEL_THRESHOLDS] = sorted(map(list, cleaning.language.thresholds.items()))

@@ -4,7 +4,11 @@ Every rule of the pipeline that has a stored value is judged again, the changed 
 threshold, the others by the configured one. A document that stays now and fails then would be
 dropped. One that such a rule dropped and that fails none then would go on: what later rules, which
 never saw it, would say is not known. Where a cheaper rule ended a document, or a group of rules is
-off, there is no value, and a rule says nothing.
+off, there is no value, and a rule says nothing: such documents are counted.
+
+What rewrites texts (the line rules, repair, paragraphs in other languages) is not judged: texts and
+values would be others, and are not stored. The values of a text that was rewritten are those of
+what it became.
 """
 
 from __future__ import annotations
@@ -18,18 +22,21 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.cleaning.rule_groups.judged import JudgedRule, judged_rules
+from assets.cleaning.rule_groups.judged import JudgedRule, judged_rules, why_not_judged
+from assets.cleaning.steps.personal_data import TOO_MANY
 from assets.document import CLEAN, DOC_ID_BYTES, SIGNALS
 from assets.errors import ConfigurationError
 from assets.manifest import Manifest, PartEntry
 from assets.root import Root
+from assets.settings.checks import nearest
 from assets.settings.schema import Settings
 
 DROPS = "drops"
 RETURNS = "goes on"
 UNMEASURED = "not measured"
+ENDED = "ended before"
 """Effects: documents kept now that would be dropped; documents dropped now that would go on; kept
-documents that a changed rule has no value of."""
+documents that a changed rule has no value of; lost ones that it has no value of."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +63,7 @@ class Effect:
 def what_if(
     root: Root,
     settings: Settings,
-    thresholds: Mapping[str, float],
+    thresholds: Mapping[str, float | None],
     *,
     sources: Sequence[str] | None = None,
     num_ids: int = 3,
@@ -68,29 +75,32 @@ def what_if(
     Args:
         root: the root whose `clean` stage is asked.
         settings: its configuration.
-        thresholds: the new threshold by rule, as the ledger names it.
+        thresholds: the new threshold by rule, as the ledger names it (`language_score:LABEL` for
+            one language); None switches the rule off.
         sources: only these; all by default.
         num_ids: how many document ids each effect shows.
 
     Raises:
-        ConfigurationError: no source knows a rule, or a source is unknown.
+        ConfigurationError: no source knows a rule, it is none that stored values can judge, or a
+            source is unknown.
     """
     clean, tokens = Manifest.load(root, "clean"), Manifest.load(root, "tokens")
     token_parts = {(entry.source, entry.part): entry for entry in tokens.entries()}
     effects: list[Effect] = []
     known: set[str] = set()
     for name in sources or [source.name for source in settings.sources]:
-        rules = judged_rules(settings.source(name), settings.cleaning)
+        rules = judged_rules(*settings.cleaning_of(name), thresholds)
         known |= {rule.name for rule in rules}
         entries = [entry for entry in clean.entries() if entry.source == name]
         if entries and set(thresholds) & {rule.name for rule in rules}:
             rows = _Rows(root, tuple(entries), token_parts, rules)
             effects += _judge(name, rows, rules, thresholds, num_ids)
-    unknown = sorted(set(thresholds) - known)
-    if unknown:
+    for rule in sorted(set(thresholds) - known):
+        reason = why_not_judged(rule)
+        if reason is not None:
+            raise ConfigurationError(f"{rule} cannot be judged again: {reason}")
         raise ConfigurationError(
-            f"no rule with a stored value is named {', '.join(unknown)}; there are "
-            + ", ".join(sorted(known))
+            f"no rule with a stored value is named {rule}{nearest(rule, known)}"
         )
     return effects
 
@@ -118,6 +128,7 @@ class _Rows:
                 pa.field("num_tokens", pa.int64()),
                 pa.field("decision", pa.string()),
                 pa.field("rule", pa.string()),
+                pa.field("language", pa.string()),
                 *dict.fromkeys(columns),
             ]
         )
@@ -129,9 +140,9 @@ class _Rows:
     def _part(self, entry: PartEntry) -> pa.Table:
         schema = self.schema
         plain = [rule.column for rule in self.rules if not rule.is_signal]
-        read = ["doc_id", "row", "num_words", "signals", *plain]
-        clean = self.root.read_table(entry.objects["data"], read)
-        ledger = self.root.read_table(entry.objects["ledger"], ["decision", "rule"])
+        read = dict.fromkeys(["doc_id", "row", "num_words", "language", "signals", *plain])
+        clean = self.root.read_table(entry.objects["data"], [*read])
+        ledger = self.root.read_table(entry.objects["ledger"], ["decision", "rule", "value"])
         signals = clean["signals"].combine_chunks()
         columns: dict[str, Any] = {
             "doc_id": clean["doc_id"],
@@ -139,11 +150,14 @@ class _Rows:
             "num_tokens": self._tokens(entry, clean["row"]),
             "decision": ledger["decision"],
             "rule": ledger["rule"],
+            "language": clean["language"],
         }
         # Parts that an earlier version wrote lack the fields that came later: absent is null.
         measured = {field.name for field in signals.type}
         for rule in self.rules:
-            if not rule.is_signal:
+            if rule.name == TOO_MANY:
+                columns[rule.column] = _num_pii(clean[rule.column], ledger)
+            elif not rule.is_signal:
                 columns[rule.column] = clean[rule.column]
             elif rule.column in measured:
                 columns[rule.column] = pc.struct_field(signals, rule.column)
@@ -160,6 +174,13 @@ class _Rows:
         return pc.take(found["num_tokens"], places)
 
 
+def _num_pii(replaced: pa.ChunkedArray, ledger: pa.Table) -> pa.ChunkedArray:
+    """Return the values of personal data that were found: what had too many has none replaced."""
+    had_too_many = pc.fill_null(pc.equal(ledger["rule"], TOO_MANY), False)
+    found = pc.if_else(had_too_many, ledger["value"], 0.0).cast(pa.int32())
+    return pc.if_else(had_too_many, found, replaced)
+
+
 def _field(rule: JudgedRule) -> pa.Field:
     if rule.is_signal:
         return SIGNALS.field(SIGNALS.get_field_index(rule.column))
@@ -170,7 +191,7 @@ def _judge(
     source: str,
     rows: _Rows,
     rules: tuple[JudgedRule, ...],
-    thresholds: Mapping[str, float],
+    thresholds: Mapping[str, float | None],
     num_ids: int,
 ) -> list[Effect]:
     with contextlib.closing(duckdb.connect(":memory:")) as connection:
@@ -183,12 +204,15 @@ def _judge(
         kept = _one(connection, "SELECT count(*) FROM judged WHERE is_kept")
         found = [
             *_groups(connection, DROPS, "then_rule", "is_kept AND then_rule IS NOT NULL", num_ids),
-            *_groups(connection, RETURNS, '"rule"', _returning(rules), num_ids),
+            *_groups(connection, RETURNS, _named(rules), _returning(rules), num_ids),
         ]
         for rule in rules:
             if rule.name in thresholds:
-                lacking = f'is_kept AND "{rule.column}" IS NULL'
-                found += _groups(connection, UNMEASURED, f"'{rule.name}'", lacking, 0)
+                lacking = f'"{rule.column}" IS NULL AND {_concerned(rule, rules)}'
+                for effect, whose in ((UNMEASURED, "is_kept"), (ENDED, "NOT is_kept")):
+                    found += _groups(
+                        connection, effect, _text(rule.name), f"{whose} AND {lacking}", 0
+                    )
     by_name = {rule.name: rule for rule in rules}
     return [
         Effect(
@@ -207,7 +231,7 @@ def _judge(
     ]
 
 
-def _failing(rules: tuple[JudgedRule, ...], thresholds: Mapping[str, float]) -> str:
+def _failing(rules: tuple[JudgedRule, ...], thresholds: Mapping[str, float | None]) -> str:
     """Return a SQL expression: the first rule that a row fails, or NULL."""
     cases = []
     for rule in rules:
@@ -215,13 +239,41 @@ def _failing(rules: tuple[JudgedRule, ...], thresholds: Mapping[str, float]) -> 
         if threshold is not None:
             sign = "<" if rule.is_least else ">"
             cases.append(
-                f"WHEN \"{rule.column}\" {sign} {float(threshold)!r}::DOUBLE THEN '{rule.name}'"
+                f'WHEN {_concerned(rule, rules)} AND "{rule.column}" {sign} '
+                f"{float(threshold)!r}::DOUBLE THEN {_text(rule.name)}"
             )
     return f"CASE {' '.join(cases)} ELSE NULL END" if cases else "NULL"
 
 
+def _concerned(rule: JudgedRule, rules: tuple[JudgedRule, ...]) -> str:
+    """Return a SQL condition: a rule is asked of the language of a row."""
+    if rule.label is not None:
+        return f'"language" = {_text(rule.label)}'
+    labels = [
+        _text(other.label)
+        for other in rules
+        if other.label is not None and other.column == rule.column
+    ]
+    return f'coalesce("language" NOT IN ({", ".join(labels)}), true)' if labels else "true"
+
+
+def _text(value: str) -> str:
+    quoted = value.replace("'", "''")
+    return f"'{quoted}'"
+
+
+def _named(rules: tuple[JudgedRule, ...]) -> str:
+    """Return a SQL expression: the rule of `rules` that the ledger's rule of a row stands for."""
+    cases = [
+        f"WHEN \"rule\" = '{rule.ledger_name}' AND \"language\" = '{rule.label}' THEN '{rule.name}'"
+        for rule in rules
+        if rule.label is not None
+    ]
+    return f'CASE {" ".join(cases)} ELSE "rule" END' if cases else '"rule"'
+
+
 def _returning(rules: tuple[JudgedRule, ...]) -> str:
-    names = ", ".join(f"'{rule.name}'" for rule in rules)
+    names = ", ".join(f"'{name}'" for name in {rule.ledger_name: None for rule in rules})
     return f"decision = 'dropped' AND \"rule\" IN ({names}) AND then_rule IS NULL"
 
 

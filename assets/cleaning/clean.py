@@ -150,12 +150,12 @@ def _clean_task_of(
     root_url: str, settings: Settings, entries: list[PartEntry]
 ) -> StageTask[CleanTask]:
     first = entries[0]
-    source = settings.source(first.source)
-    hashed = clean_fingerprint(first, source, settings.cleaning)
+    source, cleaning = settings.cleaning_of(first.source)
+    hashed = clean_fingerprint(first, source, cleaning)
     payload = CleanTask(
         root_url=root_url,
         source=source,
-        cleaning=settings.cleaning,
+        cleaning=cleaning,
         fingerprint=hashed,
         documents=tuple(entries),
     )

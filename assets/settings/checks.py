@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
+
 from assets.errors import ConfigurationError
 
 
@@ -17,3 +20,9 @@ def require(condition: bool, message: str) -> None:
     """Raise ConfigurationError(message) unless the condition holds."""
     if not condition:
         raise ConfigurationError(message)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return "; did you mean ...?" of a name that is not known, or what is known."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"

@@ -11,8 +11,9 @@ from assets.settings.extraction import Extractor, PageLimits
 from assets.settings.language import LanguageSettings
 from assets.settings.perplexity import PerplexitySettings, QualitySettings
 from assets.settings.pii import PiiSettings
+from assets.settings.profiles import BUILT_IN, CleaningRules, ProfileSettings
 from assets.settings.repair import RepairSettings
-from assets.settings.rules import CleaningRules, CodeRules, GopherQualityRules
+from assets.settings.rules import CodeRules, GopherQualityRules
 
 __all__ = [
     "CleaningRules",
@@ -36,6 +37,8 @@ class CleaningSettings:
     language: LanguageSettings = field(default_factory=LanguageSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
     rules: CleaningRules = field(default_factory=CleaningRules)
+    profiles: dict[str, ProfileSettings] = field(default_factory=dict)
+    """Profiles of the user's own by name: `profile` of a source may be one of these."""
     pii: PiiSettings | None = None
     """Masking of personal data; null: none is looked for."""
     perplexity: PerplexitySettings | None = None
@@ -48,10 +51,33 @@ class CleaningSettings:
             0.0 <= self.language_threshold <= 1.0,
             f"language_threshold: {self.language_threshold} is outside [0, 1]",
         )
+        for name in self.profiles:
+            require(
+                name not in BUILT_IN,
+                f"profiles: {name!r} is built in; name yours otherwise",
+            )
+
+    def of_profile(self, name: str) -> tuple[str, CleaningSettings]:
+        """Return the built-in profile whose steps are done for a profile, and its settings."""
+        profile = self.profiles.get(name)
+        if profile is None:
+            return name, self
+        threshold = profile.language_threshold
+        own = dataclasses.replace(
+            self,
+            rules=profile.rules,
+            language_threshold=self.language_threshold if threshold is None else threshold,
+        )
+        return profile.like, own
 
     def located(self, base_dir: Path) -> CleaningSettings:
         """Return these settings with paths of models made absolute; relative ones start there."""
-        located = dataclasses.replace(self, rules=self.rules.located(base_dir))
+        profiles = {
+            name: dataclasses.replace(profile, rules=profile.rules.located(base_dir))
+            for name, profile in self.profiles.items()
+        }
+        rules = self.rules.located(base_dir)
+        located = dataclasses.replace(self, rules=rules, profiles=profiles)
         if self.language.model is not None:
             language = dataclasses.replace(self.language, model=str(base_dir / self.language.model))
             located = dataclasses.replace(located, language=language)

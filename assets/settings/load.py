@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from assets.errors import ConfigurationError
 from assets.settings.ordering import MixtureSettings
+from assets.settings.profiles import switch_on_named
 from assets.settings.reader import build
 from assets.settings.schema import Settings
 
@@ -37,6 +38,10 @@ def load_settings(path: str | Path, *, root: str | None = None) -> Settings:
         raise ConfigurationError(f"{file}: expected a mapping at the top of the file")
     value = _add_source_files(file, value)
     value = _expand(value, file=str(file))
+    cleaning = value.get("cleaning")
+    if isinstance(cleaning, dict) and "profiles" in cleaning:
+        named = switch_on_named(cleaning["profiles"])
+        value = value | {"cleaning": cleaning | {"profiles": named}}
     if root is not None:
         value["root"] = root
     if "base_dir" in value:

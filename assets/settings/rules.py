@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from assets.settings.checks import refuse_later, require
@@ -36,17 +35,17 @@ class GopherQualityRules:
     stop_word_counting: Literal["distinct", "occurrences"] = "distinct"
     """`distinct`: each stop word counts once, however often it occurs (Gopher, datatrove);
     `occurrences`: every time (Dolma, DCLM)."""
-    min_words: int = 50
+    min_words: int | None = 50
     """Words with a character that is neither punctuation nor a symbol."""
-    max_words: int = 100_000
-    min_mean_word_length: float = 3.0
-    max_mean_word_length: float = 10.0
-    max_hash_ratio: float = 0.1
-    max_ellipsis_ratio: float = 0.1
-    max_bullet_line_ratio: float = 0.9
-    max_ellipsis_line_ratio: float = 0.3
-    min_alpha_word_ratio: float = 0.8
-    min_stop_words: int = 2
+    max_words: int | None = 100_000
+    min_mean_word_length: float | None = 3.0
+    max_mean_word_length: float | None = 10.0
+    max_hash_ratio: float | None = 0.1
+    max_ellipsis_ratio: float | None = 0.1
+    max_bullet_line_ratio: float | None = 0.9
+    max_ellipsis_line_ratio: float | None = 0.3
+    min_alpha_word_ratio: float | None = 0.8
+    min_stop_words: int | None = 2
     """Distinct stop words; asked of documents in a language that has a list."""
     stop_words: Literal["english", "by_language"] = field(default="english", metadata=_LATER)
     """`by_language`: the lists that come with the platform for some twenty languages as well."""
@@ -66,9 +65,9 @@ class CodeRules:
     """Thresholds of the code rules (StarCoder, arXiv 2305.06161)."""
 
     enabled: bool = True
-    max_line_length: int = 1000
-    max_mean_line_length: float = 100.0
-    min_alphanumeric_ratio: float = 0.25
+    max_line_length: int | None = 1000
+    max_mean_line_length: float | None = 100.0
+    min_alphanumeric_ratio: float | None = 0.25
     max_generated_markers: int | None = field(default=None, metadata=_LATER)
     """Markers of generated files within the first `marker_lines` lines; 0 drops them."""
     marker_lines: int = field(default=5, metadata=_LATER)
@@ -225,7 +224,7 @@ class ParagraphRules:
     """The paragraph rule of mC4 (arXiv 2010.11934): three long lines."""
 
     enabled: bool = False
-    min_third_longest_line: int = 200
+    min_third_longest_line: int | None = 200
     """Characters of the third longest line."""
 
 
@@ -323,41 +322,6 @@ class UrlRules:
             "enabled: name at least one of the lists domains, hard_words and soft_words",
         )
         require(self.max_soft_words >= 0, f"max_soft_words: {self.max_soft_words} is negative")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CleaningRules:
-    """The rules a profile applies, by name."""
-
-    urls: UrlRules = field(default_factory=UrlRules)
-    gopher_quality: GopherQualityRules = field(default_factory=GopherQualityRules)
-    code: CodeRules = field(default_factory=CodeRules)
-    web_lines: WebLineRules = field(default_factory=WebLineRules)
-    c4: C4Rules = field(default_factory=C4Rules)
-    shares: ShareRules = field(default_factory=ShareRules)
-    fineweb: FineWebRules = field(default_factory=FineWebRules)
-    paragraphs: ParagraphRules = field(default_factory=ParagraphRules)
-    distribution: DistributionRules = field(default_factory=DistributionRules)
-    bad_words: BadWordRules = field(default_factory=BadWordRules)
-    characters: CharacterRules = field(default_factory=CharacterRules)
-    gopher_repetition: GopherRepetitionRules = field(default_factory=GopherRepetitionRules)
-
-    def located(self, base_dir: Path) -> CleaningRules:
-        """Return these rules with paths of lists made absolute; relative ones start there."""
-        urls, quality = self.urls, self.gopher_quality
-        lists: dict[str, Any] = {
-            name: str(base_dir / path)
-            for name in ("domains", "hard_words", "soft_words")
-            if (path := getattr(urls, name)) is not None
-        }
-        files = {label: str(base_dir / path) for label, path in quality.stop_word_files.items()}
-        bad = {label: str(base_dir / path) for label, path in self.bad_words.files.items()}
-        return dataclasses.replace(
-            self,
-            bad_words=dataclasses.replace(self.bad_words, files=bad),
-            urls=dataclasses.replace(urls, **lists),
-            gopher_quality=dataclasses.replace(quality, stop_word_files=files),
-        )
 
 
 def check_phrase(phrase: str) -> None:

@@ -5,14 +5,16 @@ A value that a later version will understand is refused with "not in this versio
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal
 
 from assets.errors import ConfigurationError
-from assets.settings.checks import refuse_later, require
+from assets.settings.checks import nearest, refuse_later, require
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.dedup import DedupSettings
 from assets.settings.ordering import OrderingSettings
+from assets.settings.profiles import BUILT_IN
 from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
 
@@ -61,8 +63,28 @@ class Settings:
         repeated = sorted({name for name in names if names.count(name) > 1})
         require(not repeated, f"sources: the names {repeated} appear more than once")
         require(bool(names), "sources: at least one source is needed")
+        for source in self.sources:
+            self._check_profile(source)
         if self.ordering.order == "shuffle":
             self._check_repeats()
+
+    def _check_profile(self, source: SourceSettings) -> None:
+        known = (*BUILT_IN, *self.cleaning.profiles)
+        require(
+            source.profile in known,
+            f"sources: {source.name}: the profile {source.profile!r} is neither built in nor under "
+            f"cleaning.profiles{nearest(source.profile, known)}",
+        )
+
+    def cleaning_of(self, name: str) -> tuple[SourceSettings, CleaningSettings]:
+        """Return a source, with the built-in profile whose steps are done, and how it is cleaned.
+
+        Raises:
+            ConfigurationError: no source has that name.
+        """
+        source = self.source(name)
+        profile, cleaning = self.cleaning.of_profile(source.profile)
+        return dataclasses.replace(source, profile=profile), cleaning
 
     def _check_repeats(self) -> None:
         for source in self.sources:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
 
 from assets.settings.checks import require
 from assets.settings.extraction import Extractor
@@ -61,8 +60,8 @@ class SourceSettings:
     """Further options of the format."""
     licence: str | None = None
     """SPDX identifier or free text, carried into provenance.csv."""
-    profile: Literal["web", "text", "code", "none"] = "web"
-    """Which cleaning rules apply."""
+    profile: str = "web"
+    """Which cleaning rules apply: `web`, `text`, `code`, `none`, or one of `cleaning.profiles`."""
     extractor: Extractor | None = None
     """How the main text of its web pages is found; `cleaning.extractor` when unset."""
     languages: tuple[str, ...] = ("any",)

@@ -46,11 +46,18 @@ def test_a_table_and_json(config, capsys):
     assert "gopher_short_doc" in printed
     assert "50.00%" in printed
     assert main(["what-if", "gopher_short_doc=56", "--json", "--config", config]) == 0
-    effect = json.loads(capsys.readouterr().out)
+    effect, ended = map(json.loads, capsys.readouterr().out.splitlines())
     assert (effect["effect"], effect["documents"], effect["now"]) == ("drops", 1, 50)
+    assert (ended["effect"], ended["documents"]) == ("ended before", 1)
     assert effect["words"] == len(OTHER.split()) == 55
     assert main(["what-if", "top_2_gram=1", "--config", config]) == 0
-    assert capsys.readouterr().out == "nothing would change\n"
+    *rows, last = capsys.readouterr().out.splitlines()
+    assert "ended before" in rows[-1]
+    assert last == "nothing would change"
+    assert main(["what-if", "gopher_short_doc=off", "--config", config]) == 0
+    assert "  off  " in capsys.readouterr().out
+    assert main(["what-if", "language_score:en=1.1", "--config", config]) == 0
+    assert "language_score:en" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -59,7 +66,7 @@ def test_a_table_and_json(config, capsys):
         (["gopher_short_doc"], "'gopher_short_doc' is not RULE=THRESHOLD"),
         (["gopher_short_doc=many"], "is not RULE=THRESHOLD"),
         (["gopher_short_doc=inf"], "is not RULE=THRESHOLD"),
-        (["gopher_tiny=1"], "no rule with a stored value is named gopher_tiny"),
+        (["gopher_tiny=1"], "no rule with a stored value is named gopher_tiny; did you"),
         (["top_2_gram=1", "--source", "poetry"], "no source is named 'poetry'"),
     ],
 )

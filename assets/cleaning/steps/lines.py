@@ -20,9 +20,9 @@ from assets.settings.sources import SourceSettings
 def rewrite_lines(batch: Batch) -> None:
     """Rewrite the texts of a batch by each group that its source is asked."""
     for group in LINE_GROUPS:
-        settings = getattr(batch.cleaning.rules, group.name)
-        if batch.source.profile in group.profiles and settings.enabled:
-            _rewrite(batch, group, settings)
+        rules = batch.cleaning.rules
+        if rules.asks(group.name, group.profiles, batch.source.profile):
+            _rewrite(batch, group, getattr(rules, group.name))
 
 
 def _rewrite(batch: Batch, group: LineGroup, settings: Any) -> None:
@@ -50,6 +50,7 @@ def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, A
         f"rules_{group.name}": rules_identity(getattr(cleaning.rules, group.name))
         for group in LINE_GROUPS
         if source.profile in group.profiles
+        or cleaning.rules.asks(group.name, group.profiles, source.profile)
     }
 
 

@@ -19,6 +19,7 @@ from assets.cleaning.rules import Rule, Signal, first_failures
 from assets.cleaning.signals import WORDS
 from assets.cleaning.word_lists import list_sha256
 from assets.settings.cleaning import CleaningSettings
+from assets.settings.profiles import ProfileRules
 from assets.settings.rules import rules_identity
 from assets.settings.sources import SourceSettings
 
@@ -43,9 +44,7 @@ def apply_rules(batch: Batch) -> None:
 def enabled_groups(source: SourceSettings, cleaning: CleaningSettings) -> tuple[RuleGroup, ...]:
     """Return the groups of rules that a source is asked, in their order."""
     return tuple(
-        group
-        for group in GROUPS
-        if source.profile in group.profiles and getattr(cleaning.rules, group.name).enabled
+        group for group in GROUPS if cleaning.rules.asks(group.name, group.profiles, source.profile)
     )
 
 
@@ -67,6 +66,11 @@ def drop_failing(batch: Batch, signals: dict[str, Signal], rules: tuple[Rule, ..
 
 def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, Any]:
     """Only what the profile uses enters: a new Gopher threshold leaves code alone."""
+    if isinstance(cleaning.rules, ProfileRules):
+        return {
+            f"rules_{group.name}": _group_identity(getattr(cleaning.rules, group.name))
+            for group in enabled_groups(source, cleaning)
+        }
     identity: dict[str, Any] = {}
     for group in GROUPS:
         if source.profile in group.profiles:

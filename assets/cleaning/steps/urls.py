@@ -26,6 +26,7 @@ from assets.settings.cleaning import CleaningSettings
 from assets.settings.rules import UrlRules
 from assets.settings.sources import SourceSettings
 
+PROFILES = ("web", "text", "code")
 URL_DOMAIN = "url_domain"
 URL_HARD_WORD = "url_hard_word"
 URL_SOFT_WORDS = "url_soft_words"
@@ -38,7 +39,7 @@ _MAX_CHARACTERS = 4096
 def drop_urls(batch: Batch) -> None:
     """Drop the documents of a batch whose url the lists name."""
     settings = batch.cleaning.rules.urls
-    if batch.source.profile == "none" or not settings.enabled:
+    if not batch.cleaning.rules.asks("urls", PROFILES, batch.source.profile):
         return
     domains = read_word_list(settings.domains)
     hard, soft = read_word_list(settings.hard_words), read_word_list(settings.soft_words)
@@ -96,7 +97,7 @@ def _domains(url: str) -> list[str]:
 
 def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, Any]:
     settings = cleaning.rules.urls
-    if source.profile == "none" or not settings.enabled:
+    if not cleaning.rules.asks("urls", PROFILES, source.profile):
         return {}
     lists = (settings.domains, settings.hard_words, settings.soft_words)
     return {

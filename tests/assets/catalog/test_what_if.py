@@ -8,7 +8,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from assets.catalog.what_if import DROPS, RETURNS, UNMEASURED, what_if
+from assets.catalog.what_if import DROPS, ENDED, RETURNS, UNMEASURED, what_if
 from assets.cleaning.clean import materialize_clean
 from assets.cleaning.rule_groups.judged import judged_rules
 from assets.document import CLEAN, SIGNALS
@@ -101,7 +101,7 @@ def test_what_it_tells_is_what_happens(tmp_path, thresholds, rules):
     told = sum(effect.documents for effect in effects if effect.effect == DROPS)
     before = sum(dropped(root).values())
     assert told > 0
-    assert not [effect for effect in effects if effect.effect != DROPS]
+    assert not [effect for effect in effects if effect.effect not in (DROPS, ENDED)]
     (tmp_path / "then").mkdir()
     after_root, _ = cleaned(tmp_path / "then", rules)
     assert sum(dropped(after_root).values()) == before + told
@@ -112,7 +112,9 @@ def test_lower_thresholds_let_documents_go_on(tmp_path):
     effects = what_if(root, settings, {"gopher_short_doc": 1, "gopher_enough_stop_words": 0})
     assert [(effect.effect, effect.rule, effect.documents) for effect in effects] == [
         (RETURNS, "gopher_short_doc", 2),
+        (ENDED, "gopher_short_doc", 1),  # without a word
         (UNMEASURED, "gopher_enough_stop_words", 1),  # the German one
+        (ENDED, "gopher_enough_stop_words", 1),
     ]
     assert (effects[0].now, effects[0].then) == (50, 1)
     assert effects[0].words == 1 + 49
@@ -122,7 +124,7 @@ def test_lower_thresholds_let_documents_go_on(tmp_path):
 
 def test_shares_and_ids(tmp_path):
     root, settings = cleaned(tmp_path)
-    (effect,) = what_if(root, settings, {"gopher_long_doc": 100}, sources=["prose"], num_ids=1)
+    effect, _ = what_if(root, settings, {"gopher_long_doc": 100}, sources=["prose"], num_ids=1)
     kept = len(TEXTS) - sum(dropped(root).values())
     assert effect.share == pytest.approx(effect.documents / kept)
     assert len(effect.doc_ids) == 1
@@ -131,9 +133,10 @@ def test_shares_and_ids(tmp_path):
 
 def test_what_was_not_measured_is_told(tmp_path):
     root, settings = cleaned(tmp_path, CleaningRules())
-    (effect,) = what_if(root, settings, {"top_2_gram": 0.1})
+    effect, ended = what_if(root, settings, {"top_2_gram": 0.1})
     assert (effect.effect, effect.rule, effect.now) == (UNMEASURED, "top_2_gram", None)
     assert effect.documents == len(TEXTS) - sum(dropped(root).values())
+    assert (ended.effect, ended.documents) == (ENDED, sum(dropped(root).values()))
 
 
 def test_parts_of_an_earlier_version_have_no_later_values(tmp_path, monkeypatch):
@@ -157,8 +160,18 @@ def test_parts_of_an_earlier_version_have_no_later_values(tmp_path, monkeypatch)
 
 def test_unknown_rules_and_sources_are_errors(tmp_path):
     root, settings = cleaned(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"named gopher_tiny_doc; there are .*top_2_gram"):
+    with pytest.raises(ConfigurationError, match=r"tiny_doc; did you mean 'gopher_\w+_doc'\?"):
         what_if(root, settings, {"gopher_tiny_doc": 1})
+    with pytest.raises(ConfigurationError, match=r"named xyz; there are .*top_2_gram"):
+        what_if(root, settings, {"xyz": 1})
+    for rule, reason in (
+        ("c4_few_words", "rewrites texts line by line"),
+        ("url_domain", "compares nothing"),
+        ("language_characters", "not stored for kept"),
+        ("language_score", "no source drops by it"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"{rule} cannot be judged again.*{reason}"):
+            what_if(root, settings, {rule: 1})
     with pytest.raises(ConfigurationError, match="no source is named 'poetry'"):
         what_if(root, settings, {"top_2_gram": 1}, sources=["poetry"])
 
