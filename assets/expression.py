@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from assets.errors import ConfigurationError
+from assets.settings.checks import is_unicode
 
 MEMORY_LIMIT = "1GB"
 _TABLE = "given"
@@ -117,6 +118,8 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, sql: str, where: str) -> Any:
+    if not is_unicode(sql):
+        raise ConfigurationError(f"{where}: {sql!r} has a lone surrogate, which is no character")
     # The line end closes a comment at the end of the expression.
     statement = f"SELECT ({sql}\n) FROM {_TABLE}"  # noqa: S608 (parsed, not run)
     row = connection.execute("SELECT json_serialize_sql(?)", [statement]).fetchone()

@@ -23,6 +23,7 @@ from assets.catalog.explain import Explainer, parse_doc_id
 from assets.catalog.steps import DocumentStep, StepDocument, StepFinder
 from assets.errors import ConfigurationError
 from assets.root import Root
+from assets.settings.checks import is_unicode
 from assets.settings.schema import Settings
 
 MAX_SPILL_MB = 4096
@@ -73,6 +74,8 @@ def ask(root: Root, settings: Settings, sql: str, limits: QueryLimits | None = N
         ConfigurationError: the statement is wrong, not a single SELECT, or above a limit.
     """
     limits = limits or QueryLimits()
+    if not is_unicode(sql):
+        raise ConfigurationError(f"{sql!r} has a lone surrogate, which is no character")
     path = ensure_catalog(root, settings)
     with _connect(path, root, limits) as connection:
         _add_functions(connection, root, settings)

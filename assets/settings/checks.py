@@ -26,3 +26,12 @@ def nearest(name: str, known: Collection[str]) -> str:
     """Return "; did you mean ...?" of a name that is not known, or what is known."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be written: no half of a surrogate pair stands alone in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

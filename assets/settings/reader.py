@@ -13,6 +13,7 @@ import typing
 from typing import Any, TypeVar
 
 from assets.errors import ConfigurationError
+from assets.settings.checks import is_unicode
 
 T = TypeVar("T")
 
@@ -97,12 +98,18 @@ def _convert_mapping(item_hint: Any, value: Any, *, file: str, key: str) -> dict
     if not isinstance(value, dict):
         raise ConfigurationError(f"{file}: {key}: expected a mapping, found {_shown(value)}")
     return {
-        str(name): _convert(item_hint, item, file=file, key=f"{key}.{name}")
+        _convert_scalar(str, str(name), file=file, key=key): _convert(
+            item_hint, item, file=file, key=f"{key}.{name}"
+        )
         for name, item in value.items()
     }
 
 
 def _convert_scalar(hint: Any, value: Any, *, file: str, key: str) -> Any:
+    if isinstance(value, str) and not is_unicode(value):
+        raise ConfigurationError(
+            f"{file}: {key}: {_shown(value)} has a lone surrogate, no character"
+        )
     # bool is an int in Python: `priority: true` must not become 1.
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

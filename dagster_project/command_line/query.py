@@ -6,6 +6,8 @@ import argparse
 import csv
 import io
 import json
+import math
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -30,13 +32,22 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _table(answer: Answer) -> str:
-    # Columns of one name may occur twice in an answer; a frame cannot hold them apart.
-    names = [
-        name if answer.columns.index(name) == place else f"{name}:{place}"
-        for place, name in enumerate(answer.columns)
-    ]
     rows = [[visible(value) for value in row] for row in answer.rows]
-    return format_table(pd.DataFrame(rows, columns=names))
+    return format_table(pd.DataFrame(rows, columns=_distinct(answer.columns)))
+
+
+def _distinct(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns, repeated ones numbered as DuckDB does in a subquery."""
+    taken: set[str] = set()
+    names = []
+    for column in columns:
+        name, number = column, 0
+        while name in taken or (number and name in columns):
+            number += 1
+            name = f"{column}_{number}"
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 def visible(value: object) -> object:
@@ -55,12 +66,27 @@ def _csv(answer: Answer) -> str:
 
 
 def _cell(value: object) -> object:
-    return json.dumps(value) if isinstance(value, list | dict) else value
+    return _dump(value) if isinstance(value, list | dict) else value
 
 
 def _json(answer: Answer) -> str:
-    rows = (dict(zip(answer.columns, row, strict=True)) for row in answer.rows)
-    return "\n".join(json.dumps(row, default=str) for row in rows)
+    names = _distinct(answer.columns)
+    return "\n".join(_dump(dict(zip(names, row, strict=True))) for row in answer.rows)
+
+
+def _dump(value: object) -> str:
+    return json.dumps(_jsonable(value), allow_nan=False)
+
+
+def _jsonable(value: object) -> object:
+    """Return what JSON can hold: a number it cannot is the text NaN, Infinity or -Infinity."""
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 _FORMATS = {"table": _table, "csv": _csv, "json": _json}

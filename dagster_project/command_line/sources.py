@@ -1,9 +1,14 @@
-"""`olmo-data sources`: what is configured, what landed, what waits."""
+"""`olmo-data sources`: what is configured, what landed and waits, and what is kept of it.
+
+`landed_documents` are those of the current version of each file, before cleaning; `kept_documents`
+and `kept_tokens` are what became tokens and was not withdrawn or taken down since.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -31,11 +36,14 @@ def execute(arguments: argparse.Namespace) -> int:
     rows += [{"source": name, "format": "(retired)", **_landed(name, log)} for name in retired]
     documents = _live_documents(platform, log)
     tokens = statistics_by_source(platform.root, "tokens")
-    withdrawn = _withdrawn_tokens(platform)
+    withdrawn = _withdrawn(platform)
     for row in rows:
         name = row["source"]
-        row["documents"] = documents[name]
-        row["tokens"] = tokens.get(name, {}).get("tokens", 0) - withdrawn[name]
+        kept = tokens.get(name, {})
+        gone = withdrawn[name]
+        row["landed_documents"] = documents[name]
+        row["kept_documents"] = kept.get("documents", 0) - kept.get("pieces", 0) - gone.documents
+        row["kept_tokens"] = kept.get("tokens", 0) - gone.tokens
     waiting = dict.fromkeys(("files", "new", "changed", "gone"), 0)
     say(format_table(pd.DataFrame(rows).fillna({**waiting, "licence": ""})))
     for problem in problems:
@@ -79,13 +87,30 @@ def _live_documents(platform: OpenPlatform, log: LandingLog) -> Counter[str]:
     return counts
 
 
-def _withdrawn_tokens(platform: OpenPlatform) -> Counter[str]:
-    """Return by source the tokens in shards that are masked: withdrawn or taken down."""
+@dataclass(kw_only=True, slots=True)
+class _Withdrawn:
+    """What is masked in the shards of a source: withdrawn or taken down."""
+
+    documents: int = 0
+    tokens: int = 0
+
+
+def _withdrawn(platform: OpenPlatform) -> defaultdict[str, _Withdrawn]:
+    """Return by source what is masked in its shards."""
     sources = {item["shard"]: item["source"] for item in read_shard_index(platform.root).records}
-    counts: Counter[str] = Counter()
-    for shard, spans in spans_by_shard(read_takedown_log(platform.root).records).items():
-        counts[sources[shard]] += int((spans[:, 1] - spans[:, 0]).sum())
-    return counts
+    records = read_takedown_log(platform.root).records
+    found: defaultdict[str, _Withdrawn] = defaultdict(_Withdrawn)
+    for shard, spans in spans_by_shard(records).items():
+        found[sources[shard]].tokens += int((spans[:, 1] - spans[:, 0]).sum())
+    documents = {
+        document["doc_id"]: sources[document["spans"][0][0]]
+        for record in records
+        for document in record["documents"]
+        if document["spans"]
+    }
+    for source in documents.values():
+        found[source].documents += 1
+    return found
 
 
 def _landed(name: str, log: LandingLog) -> dict[str, Any]:

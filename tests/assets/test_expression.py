@@ -96,3 +96,8 @@ def test_a_value_that_cannot_be_computed_is_an_error(sql):
     evaluator = Evaluator(parse_expression(sql, CLEAN.names, WHERE))
     with pytest.raises(ConfigurationError, match=r"Conversion Error|Out of Memory|Invalid Input"):
         evaluator.evaluate(rows({"language": "en"}), WHERE)
+
+
+def test_a_lone_surrogate_is_one_error():
+    with pytest.raises(ConfigurationError, match=r"strata: .* lone surrogate"):
+        parse_expression("language || '\ud800'", ("language",), "strata")

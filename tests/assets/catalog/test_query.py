@@ -24,6 +24,27 @@ REFUSED = [
     "CALL pragma_version()",
     "PREPARE p AS SELECT 1",
     "SELECT 1; SELECT 2",
+    "ATTACH ':memory:' AS other",
+    "ATTACH 'https://example.org/x.duckdb'",
+    "DETACH catalog",
+    "USE memory",
+    "SET enable_external_access = true",
+    "RESET allowed_directories",
+    "SET VARIABLE x = 1",
+    "PRAGMA database_list",
+    "LOAD httpfs",
+    "FORCE INSTALL httpfs FROM 'https://example.org'",
+    "COPY (SELECT 1) TO '{root}/x.parquet' (FORMAT parquet)",
+    "COPY sources FROM '/etc/hostname'",
+    "IMPORT DATABASE '{root}'",
+    "CREATE OR REPLACE TEMP MACRO ledger(x) AS 1",
+    "CREATE SECRET s (TYPE s3)",
+    "VACUUM",
+    "BEGIN",
+    "EXECUTE p",
+    "EXPLAIN ANALYZE SELECT 1",
+    "/* SELECT */ DELETE FROM sources",
+    "SELECT 1;;\nDROP TABLE sources",
     "SELECT 1; COPY sources TO '{root}/stolen.csv'",
     "",
 ]
@@ -36,6 +57,18 @@ OUTSIDE = [
     "SELECT * FROM query('COPY sources TO ''{root}/stolen.csv''')",
     "SELECT * FROM root",
     "SELECT getenv('HOME')",
+    "FROM read_csv('/etc/hostname')",
+    "FROM read_blob('file:///etc/hostname')",
+    "FROM read_parquet('s3://bucket/x.parquet')",
+    "FROM read_csv('hf://datasets/x/y.csv')",
+    "FROM read_text('{root}beside/x.txt')",
+    "FROM read_text('{root}/./../../etc/hostname')",
+    "FROM glob('{root}/../*')",
+    "FROM sniff_csv('/etc/hostname')",
+    "WITH stolen AS (FROM read_text('/etc/hostname')) FROM stolen",
+    "SELECT (SELECT content FROM read_text('/etc/hostname'))",
+    "SELECT * FROM duckdb_secrets() WHERE name IN (FROM read_text('/etc/hostname'))",
+    "SELECT '\ud800'",
 ]
 
 
@@ -102,3 +135,15 @@ def test_steps_of_a_plan_can_be_joined_with_the_rest(grown):
         ask_grown(grown, "SELECT * FROM step_documents(NULL, 0, 100000, 4)")
     with pytest.raises(ConfigurationError, match="has no plan 'nope'"):
         ask_grown(grown, "SELECT * FROM step_documents('nope', 0, 0, 4)")
+
+
+def test_a_link_out_of_the_root_is_not_followed(grown, tmp_path):
+    root, settings = grown
+    (tmp_path / "secret.txt").write_text("secret")
+    link = root.storage.local_path("link.txt")
+    link.symlink_to(tmp_path / "secret.txt")
+    try:
+        with pytest.raises(ConfigurationError, match="Cannot access file"):
+            ask(root, settings, f"FROM read_text('{link}')")
+    finally:
+        link.unlink()

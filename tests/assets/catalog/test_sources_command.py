@@ -35,7 +35,10 @@ def test_a_changed_file_is_counted_in_its_last_version(grown, monkeypatch, capsy
     current = sum(span.rows for span in spans if span.file_id in versions)
     both = sum(span.rows for span in spans)
     assert current < both
-    assert rows["stories"]["documents"] == f"{current:,d}"
+    assert rows["stories"]["landed_documents"] == f"{current:,d}"
     tokens = statistics_by_source(root, "tokens")
-    assert int(rows["stories"]["tokens"].replace(",", "")) < tokens["stories"]["tokens"]
-    assert rows["books"]["tokens"] == f"{tokens['books']['tokens']:,d}"
+    stories = rows["stories"]
+    assert int(stories["kept_tokens"].replace(",", "")) < tokens["stories"]["tokens"]
+    assert int(stories["kept_documents"]) == tokens["stories"]["documents"] - 1  # one withdrawn
+    assert rows["books"]["kept_tokens"] == f"{tokens['books']['tokens']:,d}"
+    assert rows["books"]["kept_documents"] == f"{tokens['books']['documents']:,d}"
