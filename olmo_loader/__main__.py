@@ -57,15 +57,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     inspect.add_argument("--text", action="store_true", help="decode (needs tokenizers)")
     verify = commands.add_parser("verify", help="check every byte and name every fault")
-    verify.add_argument("dataset", type=Path)
+    verify.add_argument("dataset", help="a published data set: a folder or a url")
     verify.add_argument(
         "--audit", type=Path, help="compare a run's logs (WORK_DIR/audit/RUN) with their plans"
     )
     verify.add_argument("--work-dir", type=Path, help="check the orders in a run's folder")
     verify.add_argument("--quiet", action="store_true", help="no progress on stderr")
     stats = commands.add_parser("stats", help="what the data set holds, per source")
-    stats.add_argument("dataset")
-    stats.add_argument("--plan")
+    stats.add_argument("dataset", help="a folder or a url")
+    stats.add_argument("--plan", help="id of a plan; the current one by default")
     stats.add_argument(
         "--boundaries",
         action="store_true",
@@ -77,8 +77,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_bench(commands: Any) -> None:
     bench = commands.add_parser("bench", help="how fast it can be read here, and what takes time")
-    bench.add_argument("dataset")
-    bench.add_argument("--plan")
+    bench.add_argument("dataset", help="a folder or a url")
+    bench.add_argument("--plan", help="id of a plan; the current one by default")
     bench.add_argument("--batch-size", type=int, default=8, help="instances")
     bench.add_argument("--seconds", type=float, default=1.0, help="of each rung")
     bench.add_argument("--threads", type=int, default=2)

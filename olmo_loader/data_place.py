@@ -23,7 +23,7 @@ from olmo_loader.byte_range import MAX_OPEN_FILES, ByteRanges
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_file
 from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
 from olmo_loader.global_indices import ORDER_FILE
-from olmo_loader.locations import Location, is_remote, join, open_ranges
+from olmo_loader.locations import Location, is_remote, join, local_copy, open_ranges
 from olmo_loader.plan import PLAN_FILE, PROVENANCE_FILE, parse_plan, plan_name
 from olmo_loader.records import sha256_hex, write_atomically
 from olmo_loader.retrying import RetryPolicy
@@ -85,9 +85,9 @@ class DataPlace:
             MissingFileError, ReadError: it cannot be had.
             IntegrityError: it has another hash.
         """
-        path = self.folder / name
         if not is_remote(self.address):
-            return path
+            return self.folder / name
+        path = local_copy(self.folder, name)
         if sha256 is not None and path.exists() and sha256_hex(path.read_bytes()) == sha256:
             return path
         data = self.ranges.read_file(str(join(self.address, name)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from olmo_loader.block_cache import CachedRanges
 from olmo_loader.byte_range import MAX_OPEN_FILES, ByteRanges, FilePool
-from olmo_loader.errors import NotInThisVersion
+from olmo_loader.errors import IntegrityError, NotInThisVersion
 from olmo_loader.http_ranges import HttpRanges, check_url
 from olmo_loader.remote_ranges import RemoteRanges
 from olmo_loader.retrying import RetryPolicy
@@ -26,6 +26,18 @@ def join(folder: Location, name: str) -> Location:
     if isinstance(folder, str) and is_remote(folder):
         return f"{folder.rstrip('/')}/{name}"
     return Path(folder) / name
+
+
+def local_copy(folder: Path, name: str) -> Path:
+    """Return where a copy of a data set's file goes: below ``folder``, whatever its name says.
+
+    Raises:
+        IntegrityError: the name leads out of the data set.
+    """
+    parts = PurePosixPath(name).parts
+    if not parts or ".." in parts or name.startswith("/") or "\0" in name:
+        raise IntegrityError(f"{name!r} is no name of a file in a data set")
+    return folder.joinpath(*parts)
 
 
 def file_name(location: Location) -> str:

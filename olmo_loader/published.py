@@ -21,6 +21,7 @@ from olmo_loader.dataset_file import DatasetFile
 from olmo_loader.errors import IntegrityError, UnknownPlanError
 from olmo_loader.instance_filter import FILTER_FILE, FilterBits
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader
+from olmo_loader.locations import is_remote
 from olmo_loader.packing import TableReader
 from olmo_loader.plan import Plan, read_plan
 from olmo_loader.shard_columns import ShardColumns
@@ -111,6 +112,22 @@ def open_published(
     if reading.checksums == "eager":
         reader.check_all()
     return PublishedDataset(place=place, file=file, plan=plan, reader=reader)
+
+
+def read_plan_at(folder: str | Path, plan_id: str) -> Plan:
+    """Read a plan of a data set, on a disk or a server, and nothing of its shards.
+
+    Raises:
+        ConfigurationError: there is no such plan.
+        IntegrityError: a file is damaged.
+    """
+    place = open_place(folder)
+    if not is_remote(folder):
+        return read_plan(place.folder, plan_id)
+    if plan_id not in place.read_dataset_file().plans:
+        raise UnknownPlanError(f"{folder}: no plan {plan_id} in this data set")
+    far_order = place.bring_plan(plan_id)
+    return replace(read_plan(place.folder, plan_id), far_order=far_order)
 
 
 def _open_reader(folder: str, plan_id: str, reading: ReadingOptions) -> InstanceReader:

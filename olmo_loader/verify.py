@@ -5,53 +5,42 @@ Each check yields sentences that begin with the file they are about. No sentence
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from olmo_loader.checksum import CRC_BLOCK_BYTES, crc32c_blocks
-from olmo_loader.container import CONTAINER_SUFFIX, is_container
+from olmo_loader.container import is_container
+from olmo_loader.data_place import open_place
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_file
-from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError, IntegrityError, LoaderError
 from olmo_loader.global_indices import ORDER_FILE, Order, build_order
 from olmo_loader.instance_tables import CHUNKED, SPANS_FILE
-from olmo_loader.plan import PLAN_FILE, SHARDS_FILE, Plan, read_plan
+from olmo_loader.locations import Location, is_remote
+from olmo_loader.plan import PLAN_FILE, SHARDS_FILE, Plan, parse_plan, plan_name, read_plan
 from olmo_loader.plan_writing import shards_file
 from olmo_loader.records import sha256_hex
+from olmo_loader.remote_copy import Absent, FilesAtHand, LocalFiles, RemoteCopy
 from olmo_loader.shard_files import (
-    CRC_SUFFIX,
-    HEADER_SUFFIX,
-    MASK_SUFFIX,
-    ShardHeader,
-    check_docs,
-    open_crcs,
-    open_docs,
-    open_ids,
-    read_header,
     sha256_file,
-    sidecar_path,
+    sidecar_name,
 )
-from olmo_loader.shard_index import IndexSnapshot, read_index
-from olmo_loader.takedowns import TAKEDOWN_FOLDER, read_takedowns, spans_by_shard
-
-_CHUNK_BYTES = 128 * CRC_BLOCK_BYTES
-_HEADER_FIELDS = (
-    *("source", "generation", "stratum", "split", "n_tokens", "n_docs", "size", "max_id"),
-    *("vocab_size", "eos_token_id", "pad_token_id", "bos_policy", "tokenizer_sha256", "sha256"),
-)
+from olmo_loader.shard_index import FIRST_SEQ, IndexSnapshot, index_name, read_index
+from olmo_loader.takedowns import TAKEDOWN_FOLDER, read_takedowns, spans_by_shard, takedown_name
+from olmo_loader.verify_shard import verify_file, verify_shard
 
 Report = Callable[[str], None]
 
 
-def verify_dataset(folder: Path, report: Report = lambda _: None) -> Iterator[str]:
+def verify_dataset(address: Location, report: Report = lambda _: None) -> Iterator[str]:
     """Check everything that ``dataset.json`` leads to.
 
     Args:
-        folder: ``ROOT/dataset``.
+        address: ``ROOT/dataset``, a path or a url; see `olmo_loader.remote_copy` for what a url
+            needs.
         report: called with a line of progress before each larger step.
 
     Yields:
@@ -59,70 +48,100 @@ def verify_dataset(folder: Path, report: Report = lambda _: None) -> Iterator[st
 
     Raises:
         ConfigurationError: there is no data set.
+        ReadError: a server does not give the records.
     """
+    if not is_remote(address):
+        yield from _verify_files(Path(address), LocalFiles(), report)
+        return
+    place = open_place(address)
+    base = str(address).rstrip("/")
+    with tempfile.TemporaryDirectory(prefix="olmo-verify-") as scratch:
+        files = RemoteCopy(base, Path(scratch), place.ranges, report)
+        files.records([DATASET_FILE])
+        if not (Path(scratch) / DATASET_FILE).exists():
+            raise ConfigurationError(
+                f"{address}: no {DATASET_FILE} there; give the address of a published data set"
+            )
+        for fault in _verify_files(Path(scratch), files, report):
+            yield fault.replace(scratch, base)
+
+
+def _verify_files(folder: Path, files: FilesAtHand, report: Report) -> Iterator[str]:
+    """Check the data set in a folder that has, or is given by ``files``, what it takes."""
     try:
         file = read_dataset_file(folder)
     except IntegrityError as error:
         yield str(error)
         return
     report(f"index: {file.snapshot.seq} records")
+    files.records(_record_names(file))
+    away: dict[str, str] = {}
+    for plan_id in file.plans:
+        away |= files.sized(_plan_files(folder, plan_id))
+    yield from away.values()
     try:
         records = read_index(folder, file.snapshot)
     except IntegrityError as error:
         yield str(error)
-        return
+        records = _records_of_plans(folder, file)
     for number, record in enumerate(records, start=1):
         report(f"shard {number} of {len(records)}: {record['shard']}")
-        yield from verify_shard(folder, record)
+        sizes = _shard_files(record)
+        absent = files.sized(sizes)
+        yield from absent.values()
+        yield from _but_of(absent, folder, verify_shard(folder, record))
+        files.drop(list(sizes))
     yield from _verify_tokenizer(folder, file)
     yield from _verify_takedowns(folder, file, records)
     for plan_id in file.plans:
         report(f"plan {plan_id}")
-        yield from verify_plan(folder, plan_id)
+        yield from _but_of(away, folder, verify_plan(folder, plan_id))
 
 
-def verify_shard(folder: Path, record: dict[str, Any]) -> Iterator[str]:
-    """Check a shard and its sidecars against their index record, reading every byte.
-
-    Args:
-        folder: ``ROOT/dataset``.
-        record: see `olmo_loader.shard_index`.
-
-    Yields:
-        One sentence per fault; damaged ids are located to 64 KiB.
-    """
-    path = folder / record["shard"]
-    sound = True
-    for suffix, entry in sorted(record["sidecars"].items()):
-        for fault in _verify_file(sidecar_path(path, suffix), entry):
-            sound = False
-            yield fault
-    if is_container(record):
-        if sound:
-            yield from _verify_container(path, record)
-        return
-    if not path.exists():
-        yield f"{path}: missing"
-        return
-    if path.stat().st_size != record["size"]:
-        yield f"{path}: {path.stat().st_size} bytes, the index says {record['size']}"
-        return
-    if sound:
-        yield from _verify_sidecars(path, record)
-        yield from _verify_tokens(path, record)
+def _record_names(file: DatasetFile) -> list[str]:
+    """Return the names of all small files that ``dataset.json`` leads to."""
+    takedowns = 0 if file.takedown is None else file.takedown.seq
+    return [
+        *(index_name(seq) for seq in range(FIRST_SEQ, file.snapshot.seq + 1)),
+        *(takedown_name(seq) for seq in range(FIRST_SEQ, FIRST_SEQ + takedowns)),
+        *(plan_name(plan_id) for plan_id in file.plans),
+        str(file.tokenizer["path"]),
+    ]
 
 
-def _verify_container(path: Path, record: dict[str, Any]) -> Iterator[str]:
-    """Check an undamaged container against its index record."""
+def _records_of_plans(folder: Path, file: DatasetFile) -> list[dict[str, Any]]:
+    """Return the index records that plans hold copies of, where the index itself is damaged."""
+    found: dict[str, dict[str, Any]] = {}
+    for plan_id in file.plans:
+        with contextlib.suppress(LoaderError, FileNotFoundError):  # `verify_plan` will say it
+            plan = read_plan(folder, plan_id)
+            found |= {record["shard"]: record for record in (*plan.shards, *plan.held_out)}
+    return list(found.values())
+
+
+def _shard_files(record: dict[str, Any]) -> dict[str, int]:
+    """Return the files of a shard and their sizes, by name."""
+    shard = record["shard"]
+    sizes = {
+        sidecar_name(shard, suffix): int(entry["size"])
+        for suffix, entry in record["sidecars"].items()
+    }
+    return sizes if is_container(record) else {shard: int(record["size"]), **sizes}
+
+
+def _plan_files(folder: Path, plan_id: str) -> dict[str, int]:
+    path = folder / plan_name(plan_id)
     try:
-        header = read_header(path)
-        check_docs(open_docs(path, header.n_docs), header, str(path))
-    except IntegrityError as error:
-        yield str(error)
-        return
-    yield from _compare_header(header, record, path.with_suffix(CONTAINER_SUFFIX))
-    yield from _verify_mask(path, record)
-    yield from _verify_tokens(path, record)
+        record = parse_plan(path.read_bytes(), str(path))
+    except (LoaderError, FileNotFoundError):  # `verify_plan` will say it
+        return {}
+    return {plan_name(plan_id, name): entry["size"] for name, entry in record["files"].items()}
+
+
+def _but_of(absent: Absent, folder: Path, faults: Iterator[str]) -> Iterator[str]:
+    """Yield faults, but not that files are missing of which it was said why."""
+    paths = tuple(f"{folder / name}:" for name in absent)
+    return (fault for fault in faults if not (paths and fault.startswith(paths)))
 
 
 def verify_plan(folder: Path, plan_id: str) -> Iterator[str]:
@@ -138,7 +157,7 @@ def verify_plan(folder: Path, plan_id: str) -> Iterator[str]:
         yield _missing(error)
         return
     for name, entry in sorted(plan.record["files"].items()):
-        yield from _verify_file(plan.folder / name, entry)
+        yield from verify_file(plan.folder / name, entry)
     snapshot = IndexSnapshot.from_json(plan.record["snapshot"])
     try:
         # Not the first of `records`: their weights are those of the last snapshot.
@@ -224,67 +243,6 @@ def _verify_prefix(plan: Plan, order: Order) -> Iterator[str]:
         return
     if not same:
         yield f"{plan.folder / ORDER_FILE}: not the first {prefix} positions of plan {parent_id}"
-
-
-def _verify_file(path: Path, entry: dict[str, Any]) -> Iterator[str]:
-    if not path.exists():
-        yield f"{path}: missing"
-    elif path.stat().st_size != entry["size"]:
-        yield f"{path}: {path.stat().st_size} bytes, recorded {entry['size']}"
-    elif sha256_file(path) != entry["sha256"]:
-        yield f"{path}: damaged, its sha256 is not the recorded one"
-
-
-def _verify_sidecars(path: Path, record: dict[str, Any]) -> Iterator[str]:
-    """Yield contradictions between undamaged sidecars and the index record."""
-    header_path = sidecar_path(path, HEADER_SUFFIX)
-    try:
-        header = ShardHeader.parse(header_path.read_bytes(), str(header_path))
-        check_docs(open_docs(path, header.n_docs), header, str(path))
-    except IntegrityError as error:
-        yield str(error)
-        return
-    yield from _compare_header(header, record, header_path)
-    yield from _verify_mask(path, record)
-
-
-def _compare_header(header: ShardHeader, record: dict[str, Any], path: Path) -> Iterator[str]:
-    different = [key for key in _HEADER_FIELDS if getattr(header, key) != record[key]]
-    if different or header.dtype.name != record["dtype"]:
-        yield f"{path}: differs from the index in {', '.join(different or ['dtype'])}"
-
-
-def _verify_mask(path: Path, record: dict[str, Any]) -> Iterator[str]:
-    if MASK_SUFFIX not in record["sidecars"]:
-        return
-    mask = np.fromfile(sidecar_path(path, MASK_SUFFIX), np.uint8)
-    if len(mask) != record["n_tokens"] or mask.max(initial=0) > 1:
-        yield (
-            f"{sidecar_path(path, MASK_SUFFIX)}: {len(mask)} bytes up to {mask.max(initial=0)} "
-            f"are no label mask of {record['n_tokens']} tokens"
-        )
-
-
-def _verify_tokens(path: Path, record: dict[str, Any]) -> Iterator[str]:
-    stored = open_crcs(path)
-    dtype, digest, highest, block = check_token_dtype(record["dtype"]), hashlib.sha256(), -1, 0
-    if len(stored) != -(-record["size"] // CRC_BLOCK_BYTES):
-        yield f"{sidecar_path(path, CRC_SUFFIX)}: {len(stored)} checksums for {path}"
-        return
-    ids, step = open_ids(path, dtype), _CHUNK_BYTES // dtype.itemsize
-    for first in range(0, len(ids), step):
-        chunk = np.array(ids[first : first + step])
-        digest.update(chunk.data)
-        highest = max(highest, int(chunk.max()))
-        sums = crc32c_blocks(chunk.data.cast("B"))
-        for wrong in np.flatnonzero(sums != stored[block : block + len(sums)]).tolist():
-            begin = (block + wrong) * CRC_BLOCK_BYTES
-            yield f"{path}: damaged in bytes {begin}..{begin + CRC_BLOCK_BYTES}"
-        block += len(sums)
-    if digest.hexdigest() != record["sha256"]:
-        yield f"{path}: damaged, its sha256 is not the recorded one"
-    elif highest != record["max_id"]:
-        yield f"{path}: the largest id is {highest}, the index says {record['max_id']}"
 
 
 def _verify_tokenizer(folder: Path, file: DatasetFile) -> Iterator[str]:

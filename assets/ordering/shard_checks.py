@@ -21,7 +21,7 @@ from olmo_loader.shard_files import (
     sha256_file,
     sidecar_path,
 )
-from olmo_loader.verify import verify_shard
+from olmo_loader.verify_shard import verify_shard
 
 CHUNK_TOKENS = 1 << 22
 """Ids of a shard in memory at once."""

@@ -40,7 +40,8 @@ from assets.upkeep.verify_parts import Progress
 from olmo_loader.dataset_file import DATASET_FILE
 from olmo_loader.shard_files import open_docs
 from olmo_loader.shard_index import group_of
-from olmo_loader.verify import verify_dataset, verify_shard
+from olmo_loader.verify import verify_dataset
+from olmo_loader.verify_shard import verify_shard
 
 
 def verify_published(

@@ -16,9 +16,10 @@ from olmo_loader.balance import rank_of_rows
 from olmo_loader.batch_cuts import BatchCuts
 from olmo_loader.errors import LoaderError
 from olmo_loader.global_indices import Order
+from olmo_loader.locations import Location
 from olmo_loader.packing import attention_costs
-from olmo_loader.plan import Plan, read_plan
-from olmo_loader.published import open_published
+from olmo_loader.plan import Plan
+from olmo_loader.published import open_published, read_plan_at
 
 _SHOWN = 4
 
@@ -39,11 +40,11 @@ class AuditReport:
     """One sentence each; begins with the file, or the step."""
 
 
-def audit_run(dataset_dir: Path, folder: Path) -> AuditReport:
+def audit_run(dataset: Location, folder: Path) -> AuditReport:
     """Read a run's logs and compare every line with its plan.
 
     Args:
-        dataset_dir: ``ROOT/dataset``.
+        dataset: ``ROOT/dataset``, a path or a url.
         folder: ``work_dir/audit/<run>``.
 
     Raises:
@@ -52,7 +53,7 @@ def audit_run(dataset_dir: Path, folder: Path) -> AuditReport:
     """
     attempts = read_attempts(folder)
     readings = classify(attempts)
-    expected = _Expected(dataset_dir)
+    expected = _Expected(dataset)
     faults = [fault for attempt in attempts for fault in expected.compare(attempt)]
     counting = [reading for reading in readings if reading.status == "counts"]
     faults += _missing(counting)
@@ -69,8 +70,8 @@ def audit_run(dataset_dir: Path, folder: Path) -> AuditReport:
 class _Expected:
     """What plans say; orders of the last few epochs are kept."""
 
-    def __init__(self, dataset_dir: Path) -> None:
-        self._dataset_dir = dataset_dir
+    def __init__(self, dataset: Location) -> None:
+        self._dataset = dataset
         self._plans: dict[str, Plan] = {}
         self._costs: dict[str, Costs] = {}
         self._order: tuple[tuple[str, int], Order] | None = None
@@ -125,13 +126,13 @@ class _Expected:
 
     def _attention_costs(self, plan_id: str) -> Costs:
         if plan_id not in self._costs:
-            reader = open_published(self._dataset_dir, plan_id).reader
+            reader = open_published(self._dataset, plan_id).reader
             self._costs[plan_id] = attention_costs(reader)
         return self._costs[plan_id]
 
     def _plan(self, plan_id: str) -> Plan:
         if plan_id not in self._plans:
-            self._plans[plan_id] = read_plan(self._dataset_dir, plan_id)
+            self._plans[plan_id] = read_plan_at(self._dataset, plan_id)
         return self._plans[plan_id]
 
 

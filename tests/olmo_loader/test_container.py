@@ -19,7 +19,8 @@ from olmo_loader.container import (
 from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import ConfigurationError, IntegrityError, LoaderError
 from olmo_loader.shard_files import open_crcs, open_docs, open_ids, read_header
-from olmo_loader.verify import verify_dataset, verify_shard
+from olmo_loader.verify import verify_dataset
+from olmo_loader.verify_shard import verify_shard
 from tests.olmo_loader.small_data import SmallDataset, writer
 from tests.olmo_loader.web_server import serve
 

@@ -17,6 +17,7 @@ from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.published import open_published
 from olmo_loader.retrying import RetryPolicy
 from olmo_loader.tools.step import describe_step, step_positions
+from tests.olmo_loader.s3_server import s3_copies
 from tests.olmo_loader.small_data import SmallDataset, make_small
 from tests.olmo_loader.web_server import WebServer, serve
 
@@ -165,32 +166,12 @@ def test_pages_of_errors_are_no_sizes(server):
 
 @pytest.mark.s3
 def test_the_same_batches_from_s3(small: SmallDataset, monkeypatch):
-    boto3 = pytest.importorskip("boto3")
-    moto = pytest.importorskip("moto.server")
-    s3 = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    s3.start()
-    try:
-        host, port = s3.get_host_and_port()
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(name, value)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="published")
-        for path in small.folder.rglob("*"):
-            if path.is_file():
-                key = f"root/dataset/{path.relative_to(small.folder)}"
-                client.put_object(Bucket="published", Key=key, Body=path.read_bytes())
-        address = "s3://published/root/dataset"
+    with s3_copies(monkeypatch) as copy:
+        address = copy(small.folder)
         assert_equal(batches(address), batches(small.folder))
         with pytest.raises(ConfigurationError, match=r"no dataset\.json there"):
-            open_published("s3://published/nothing")
+            open_published(f"{address}/nothing")
         names = [record["shard"] for record in small.records]
         remote = MemMapDataset(*(f"{address}/{name}" for name in names), chunk_size=16)
         local = MemMapDataset(*(small.folder / name for name in names), chunk_size=16)
         assert torch.equal(remote[7]["input_ids"], local[7]["input_ids"])
-    finally:
-        s3.stop()

@@ -25,7 +25,7 @@ from assets.tokenizing.token_bytes import token_bytes
 from assets.tokenizing.tokenizer import load_tokenizer
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
-from olmo_loader.verify import verify_shard
+from olmo_loader.verify_shard import verify_shard
 from tests.assets.tokenizing.kept_root import EOS, KeptRoot
 from tests.shared_data import shared_folder
 
