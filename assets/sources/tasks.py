@@ -16,7 +16,7 @@ from assets.sources.landing_log import FileVersion, Generation, LandingLog, grou
 from assets.stage import StageTask
 
 STAGE = "documents"
-CODE_VERSION = 2
+CODE_VERSION = 3
 """Raised by hand when the same file would decode to other documents."""
 
 
@@ -94,7 +94,14 @@ def decode_fingerprint(
         or None,
         libraries={
             name: version(name)
-            for name in ("fastwarc", "markdown-it-py", "msgspec", "pyarrow", "resiliparse")
+            for name in (
+                "chardet",
+                "fastwarc",
+                "markdown-it-py",
+                "msgspec",
+                "pyarrow",
+                "resiliparse",
+            )
         },
     )
 

@@ -19,11 +19,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+from resiliparse.parse.encoding import map_encoding_to_html5
+
+from assets.sources.formats.charset_detection import detect_charset
 
 META_BYTES = 4096
 """How far into a page a declared charset is looked for; the HTML standard asks for 1024."""
-DETECT_BYTES = 1 << 17
 MAX_REPLACED = 0.01
 """Share of replaced characters up to which a declared charset counts as damaged, not wrong."""
 
@@ -53,10 +54,6 @@ _WIDER = {
     "iso8859-11": "cp874",
 }
 """Supersets that pages mean by the narrower name, as the Encoding Standard has it."""
-MIN_FOREIGN_BYTES = 24
-"""Bytes beyond ASCII from which on a charset that the web does not know may be found."""
-MIN_HANGUL = 0.8
-"""Share of Hangul syllables in what is not ASCII, above which a text that fits Johab is in it."""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SAMPLE_CHARACTERS = 1 << 16
 MAX_CONTROLS = 0.05
@@ -178,34 +175,6 @@ def _replacing(data: bytes, codec: str) -> Decoded:
     return Decoded(text, codec, text.count("\ufffd"))
 
 
-def _detect(data: bytes) -> str | None:
-    """Return the Python codec of the charset that a detector finds likeliest."""
-    guess = detect_encoding(data, max_len=DETECT_BYTES)
-    if guess not in (None, "utf-8"):
-        return find_charset(guess)
-    # Files of Macs and of DOS are text as well, but a few letters tell nothing of them.
-    sample = data[:DETECT_BYTES]
-    if len(sample) - len(sample.decode("ascii", "ignore")) < MIN_FOREIGN_BYTES:
-        return None
-    guess = detect_encoding(data, max_len=DETECT_BYTES, html5_compatible=False)
-    if guess is None:
-        return "johab" if _is_johab(data) else None
-    codec = guess.lower().replace("-", "_").replace("iso_8859_", "iso8859-").replace("_", "-")
-    codec = _WIDER.get(codec, _WIDER.get(codec.replace("-", "_"), codec))
-    try:
-        return codec if codecs.lookup(codec)._is_text_encoding else None  # noqa: SLF001
-    except LookupError:
-        return None
-
-
-def _is_johab(data: bytes) -> bool:
-    """Tell whether bytes are Korean in Johab, which detectors do not know."""
-    text = _strict(data[:DETECT_BYTES], "johab") or ""
-    hangul = sum("\uac00" <= character <= "\ud7a3" for character in text)
-    others = sum(character > "\x7f" for character in text)
-    return hangul > MIN_HANGUL * max(others, 1)
-
-
 def _best_fit(data: bytes, wide: list[str]) -> Decoded:
     """Choose a charset for bytes that no declared one and not UTF-8 fits whole."""
     damaged = _replacing(data, "utf-8")
@@ -216,9 +185,9 @@ def _best_fit(data: bytes, wide: list[str]) -> Decoded:
         decoded = _replacing(data, codec)
         if decoded.num_replaced <= MAX_REPLACED * len(decoded.text):
             return decoded
-    guess = _detect(data)
+    guess = detect_charset(data)
     if guess is not None:
-        decoded = _replacing(data, guess)
+        decoded = _replacing(data, _WIDER.get(guess, guess))
         if decoded.num_replaced <= MAX_REPLACED * len(decoded.text):
             return decoded
     return _replacing(data, "cp1252")
