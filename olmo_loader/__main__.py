@@ -278,7 +278,7 @@ def run_bench(options: argparse.Namespace) -> int:
             f"{rung.name:<18}{rung.tokens_per_s:>16,.0f}{rung.cpu_ms_per_mtok:>14,.1f}{share:>9.1%}"
         )
     report = measure_against(options.dataset, options.plan, ladder, need or rungs[0].tokens_per_s)
-    _write_shares(data, report.share_per_source)
+    _write_shares(data, next(rung.tokens_per_source for rung in rungs if rung.tokens_per_source))
     if need is None:
         _write(diagnose(rungs, None))
     else:
@@ -287,12 +287,12 @@ def run_bench(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_shares(data: PublishedDataset, realised: Mapping[str, float]) -> None:
-    rows = summarize(data)
+def _write_shares(data: PublishedDataset, realised: Mapping[str, int]) -> None:
+    rows, tokens = summarize(data), sum(realised.values())
     width, total = max(len(row.source) for row in rows) + 2, sum(row.instances for row in rows)
-    _write(f"{'source':<{width}}{'planned':>9}{'realised':>9}")
+    _write(f"{'source':<{width}}{'planned':>9}{'realised':>9}  in {tokens:,} tokens with threads")
     for row in rows:
-        found = realised.get(row.source, 0.0)
+        found = realised.get(row.source, 0) / max(tokens, 1)
         _write(f"{row.source:<{width}}{row.instances / total:>9.2%}{found:>9.2%}")
 
 

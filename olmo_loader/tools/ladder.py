@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Rung:
     wall_s: float
     cpu_s: float
     """Of all threads and worker processes, their start left out."""
+    tokens_per_source: dict[str, int] = field(default_factory=dict)
+    """Of the rung that reads through the loader with threads, from its start on."""
 
     @property
     def tokens_per_s(self) -> float:
@@ -84,7 +86,9 @@ def climb(folder: str | Path, plan: str | None, options: LadderOptions) -> Itera
     yield _measure(RANDOM, _read_random(data, options, masks=False), options)
     yield _measure(MASKS, _read_random(data, options, masks=True), options)
     yield _measure(COLLATE, _batches(folder, plan, options, threads=0), options)
-    yield _measure(THREADS, _batches(folder, plan, options, threads=options.threads), options)
+    counts: dict[str, int] = {}
+    work = _batches(folder, plan, options, threads=options.threads, counts=counts)
+    yield replace(_measure(THREADS, work, options), tokens_per_source=counts)
     if options.processes:
         work = _batches(folder, plan, options, threads=0, processes=options.processes)
         yield _measure(PROCESSES, work, options)
@@ -138,11 +142,17 @@ def _batches(
     *,
     threads: int,
     processes: int = 0,
+    counts: dict[str, int] | None = None,
 ) -> Iterator[int]:
+    """Yield tokens per batch without end; ``counts`` gets those per source when it is closed."""
     with closing(_loader(folder, plan, options, threads, processes)) as loader:
-        while True:
-            for batch in loader:
-                yield batch["input_ids"].numel()
+        try:
+            while True:
+                for batch in loader:
+                    yield batch["input_ids"].numel()
+        finally:
+            if counts is not None:
+                counts.update(loader.report().tokens_per_source)
 
 
 def _loader(

@@ -44,6 +44,7 @@ def test_the_ladder_has_every_rung(small):
     found = list(climb(small.folder, None, options))
     assert [rung.name for rung in found] == [RAW, RANDOM, MASKS, COLLATE, THREADS]
     assert all(rung.tokens > 0 and rung.wall_s > 0 for rung in found)
+    assert sum(found[-1].tokens_per_source.values()) >= found[-1].tokens
 
 
 @pytest.mark.slow
@@ -69,6 +70,7 @@ def test_the_command_prints_rungs_shares_need_and_verdict(small, capsys):
     for name in (RAW, RANDOM, MASKS, COLLATE, THREADS):
         assert re.search(rf"^{re.escape(name)} +[\d,]+ +[\d,.]+ +[\d.]+%$", output, re.MULTILINE)
     assert re.search(r"^books +\d+\.\d\d% +\d+\.\d\d%$", output, re.MULTILINE)
+    assert re.search(r"^source +planned +realised  in [\d,]+ tokens with threads$", output, re.M)
     assert "needed: 9,524 tokens/s" in output
     assert "the trainer waits" in output
     assert main(["bench", str(small.folder), *options[:-2]]) == 2

@@ -108,10 +108,15 @@ def test_documents_do_not_see_each_other():
 
 
 @pytest.mark.slow
-def test_ddp_reads_per_rank_and_goes_on_after_a_stop(dataset, tmp_path):
-    """Three microbatches a step, two ranks; the audit log agrees with the plan."""
-    options = ("--microbatch", "2", "--save-every", "4")
-    script, work_dir = CHECKOUT / "examples/train_ddp.py", tmp_path / "run"
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("train_ddp.py", ["--microbatch", "2"]), ("train_fsdp.py", [])],
+    ids=["ddp", "fsdp"],
+)
+def test_ranks_read_their_parts_and_go_on_after_a_stop(dataset, tmp_path, name, options):
+    """Two ranks, of DDP with three microbatches a step; the audit log agrees with the plan."""
+    options = (*options, "--save-every", "4")
+    script, work_dir = CHECKOUT / "examples" / name, tmp_path / "run"
     run_example(dataset, work_dir, 2, *options, "--stop-at", "6", script=script)
     logs = run_example(dataset, work_dir, 2, *options, "--resume", script=script)
     for lines in logs:
