@@ -30,6 +30,7 @@ from assets.catalog.rows import (
     plan_rows,
     plan_source_rows,
     read_state,
+    rule_rows,
     shard_rows,
     source_rows,
     span_rows,
@@ -46,6 +47,7 @@ from assets.storage.interface import digest
 
 _ROWS: dict[str, Callable[[RootState], Iterator[Row]]] = {
     "sources": source_rows,
+    "rules": lambda state: rule_rows(state.settings),
     "landings": landing_rows,
     "runs": lambda state: iter(read_runs(state.root)),
     "parts": part_rows,
@@ -125,7 +127,7 @@ def state_digest(root: Root, settings: Settings) -> str:
         for item in settings.sources
     ]
     where = str(root.storage.local_path("catalog"))
-    value = [SCHEMA_VERSION, where, versions, names, sources]
+    value = [SCHEMA_VERSION, where, versions, names, sources, [*rule_rows(settings)]]
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assets.cleaning.rule_groups.described import described_rules
 from assets.document import DECISIONS
 from assets.manifest import Manifest, PartEntry
 from assets.ordering.plan_sources import plan_source_rows as plan_source_rows_of
@@ -89,6 +90,13 @@ def source_rows(state: RootState) -> Iterator[Row]:
             "unique_documents": _stayed(totals["unique"].get(name)),
             "tokens": totals["tokens"].get(name, {}).get("tokens", 0),
         }
+
+
+def rule_rows(settings: Settings) -> Iterator[Row]:
+    """Yield the rows of `rules`."""
+    for source in settings.sources:
+        for rule in described_rules(*settings.cleaning_of(source.name)):
+            yield rule._asdict()
 
 
 def landing_rows(state: RootState) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised when a table or macro changes; a catalog of another version is built again."""
 
 _TOKEN_COUNT = pa.struct([("id", pa.int64()), ("text", pa.string()), ("count", pa.int64())])
@@ -32,6 +32,23 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
                 ("clean_documents", pa.int64()),
                 ("unique_documents", pa.int64()),
                 ("tokens", pa.int64()),
+            ]
+        ),
+    ),
+    "rules": (
+        "Every rule of cleaning as configured for a source; `fails`: on which side of it.",
+        pa.schema(
+            [
+                ("source", pa.string()),
+                ("group", pa.string()),
+                ("rule", pa.string()),
+                ("definition", pa.string()),
+                ("value", pa.string()),
+                ("fails", pa.string()),
+                ("threshold", pa.float64()),
+                ("is_on", pa.bool_()),
+                ("word_splitter", pa.string()),
+                ("counting", pa.string()),
             ]
         ),
     ),

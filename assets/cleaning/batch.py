@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from assets.cleaning.model_words import ModelWords, model_words
 from assets.cleaning.page_verdicts import PageVerdicts
 from assets.cleaning.text_column import hash_texts, text_array
 from assets.cleaning.verdicts import Verdicts
@@ -45,6 +46,8 @@ class Batch:
     """What was decided about pages that once took too long; None: nothing is known."""
     root_url: str | None = None
     """Where frozen models lie; None: there are none."""
+    split: tuple[np.ndarray, ModelWords] | None = None
+    """Rows and the words of their texts as models see them, once a model has asked."""
     signals: dict[str, np.ndarray]
     """float64 for each row, by field of `SIGNALS`; NaN where it was not measured."""
 
@@ -91,6 +94,18 @@ class Batch:
         if not kept.all():
             self.rows = self.rows[kept]
             self.texts = self.texts.filter(pa.array(kept))
+
+    def words_of_models(self) -> ModelWords:
+        """Return the words of the texts still in, split for the first model that asks.
+
+        No step between two models may change a text.
+        """
+        if self.split is None:
+            self.split = (self.rows, model_words(self.texts))
+        rows, words = self.split
+        if len(rows) == len(self.rows):
+            return words
+        return words.take(np.searchsorted(rows, self.rows))
 
     def measure(self, name: str, values: np.ndarray, measured: np.ndarray | None = None) -> None:
         """Store a signal of the rows still in.

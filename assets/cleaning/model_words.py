@@ -29,6 +29,13 @@ class ModelWords(NamedTuple):
     bounds: np.ndarray
     """int64 (texts + 1,): those of text i are hashes[bounds[i]:bounds[i + 1]]."""
 
+    def take(self, numbers: np.ndarray) -> ModelWords:
+        """Return the words of some of the texts, in the order of their numbers."""
+        lengths = np.diff(self.bounds)[numbers]
+        bounds = np.concatenate(([0], np.cumsum(lengths)))
+        shifts = np.repeat(self.bounds[:-1][numbers] - bounds[:-1], lengths)
+        return ModelWords(self.hashes[shifts + np.arange(bounds[-1])], bounds)
+
 
 def model_words(texts: pa.LargeStringArray) -> ModelWords:
     """Return the hashes of the words of each text (no nulls); 8 bytes per word."""

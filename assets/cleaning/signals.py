@@ -9,7 +9,8 @@ A word counts as a *word* if it has
 a character that is neither punctuation nor a symbol; one that has none ("--", "=>") is a *symbol
 word*. Lengths are in characters (code points). **Lines** are split at LF, blank ones count, and an
 LF at the very end starts no further line. An *all-caps word* is `str.isupper` and has at least two
-characters. *Special* characters are neither letters, digits, marks nor whitespace.
+characters, an *all-caps letter* one. *Special* characters are neither letters, digits, marks nor
+whitespace.
 
 Values that are ratios have the denominator their name says; 0 / 0 is 0.
 """
@@ -46,13 +47,13 @@ STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 COUNTS = (
     "words", "word_characters", "symbol_words", "alpha_words", "hashes", "ellipses", "stop_words",
     "lines", "line_characters", "bullet_lines", "ellipsis_lines", "longest_line", "characters",
-    "alphanumeric", "special", "digits", "caps_words",
+    "alphanumeric", "special", "digits", "caps_words", "caps_letters", "marks",
 )  # fmt: skip
 """Names of the columns that `count_signals` returns."""
 (
     WORDS, WORD_CHARACTERS, SYMBOL_WORDS, ALPHA_WORDS, HASHES, ELLIPSES, STOP,
     LINES, LINE_CHARACTERS, BULLET_LINES, ELLIPSIS_LINES, LONGEST_LINE, CHARACTERS, ALPHANUMERIC,
-    SPECIAL, DIGITS, CAPS_WORDS,
+    SPECIAL, DIGITS, CAPS_WORDS, CAPS_LETTERS, MARKS,
 ) = range(len(COUNTS))  # fmt: skip
 
 _LF, _HASH, _DASH, _DOT = 0x0A, 0x23, 0x2D, 0x2E
@@ -255,6 +256,7 @@ def _count_word(
         position += length
         count[ALPHANUMERIC] += (flag & ALNUM) != 0
         count[SPECIAL] += not flag & (ALNUM | MARK)
+        count[MARKS] += flag & (ALNUM | MARK) == MARK
         count[DIGITS] += (flag & DIGIT) != 0
         count[HASHES] += code_point == _HASH
         is_dot = code_point == _DOT
@@ -264,7 +266,9 @@ def _count_word(
         is_ellipsis = code_point == _ELLIPSIS or dots >= 3
     count[CHARACTERS] += characters
     count[ALPHA_WORDS] += (united & ALPHA) != 0
-    count[CAPS_WORDS] += characters > 1 and united & (UPPER | LOWER) == UPPER
+    is_caps = united & (UPPER | LOWER) == UPPER
+    count[CAPS_WORDS] += is_caps and characters > 1
+    count[CAPS_LETTERS] += is_caps and characters == 1
     count[WORDS] += is_word
     count[SYMBOL_WORDS] += not is_word
     if is_word:

@@ -234,10 +234,14 @@ class ShareRules:
 
     enabled: bool = False
     word_splitter: WordSplitter = "whitespace"
+    counting: Literal["careful", "plain"] = field(default="careful", metadata=_LATER)
+    """`careful`: an all-caps word has two characters or more (not "I"), and the marks of letters
+    (vowel signs of Indic scripts) are not special. `plain`: a word of any length, and every
+    character that is neither a letter, a digit nor whitespace."""
     max_caps_word_ratio: float | None = 0.3
-    """All-caps words of two characters or more, per word."""
+    """All-caps words per word."""
     max_special_character_ratio: float | None = 0.1
-    """Characters that are neither letters, digits, marks nor whitespace, per character."""
+    """Special characters per character."""
     max_base64_ratio: float | None = None
     """Characters in runs of 64 or more from the alphabet of base64, per character."""
     max_hex_ratio: float | None = None

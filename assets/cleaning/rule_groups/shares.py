@@ -5,17 +5,29 @@ from __future__ import annotations
 from assets.cleaning.encoded import count_encoded
 from assets.cleaning.rule_groups.group import Measured, RuleGroup
 from assets.cleaning.rules import Rule, Signal
-from assets.cleaning.signals import CAPS_WORDS, CHARACTERS, SPECIAL, SYMBOL_WORDS, WORDS, ratio
+from assets.cleaning.signals import (
+    CAPS_LETTERS,
+    CAPS_WORDS,
+    CHARACTERS,
+    MARKS,
+    SPECIAL,
+    SYMBOL_WORDS,
+    WORDS,
+    ratio,
+)
 from assets.settings.rules import ShareRules
 
 
 def share_signals(measured: Measured, settings: ShareRules) -> dict[str, Signal]:
     """Return the shares; those of encoded data only where a rule asks for one of them."""
     counts, everywhere = measured.counts(settings.word_splitter), measured.everywhere
+    caps, special = counts[:, CAPS_WORDS], counts[:, SPECIAL]
+    if settings.counting == "plain":
+        caps, special = caps + counts[:, CAPS_LETTERS], special + counts[:, MARKS]
     words, characters = counts[:, WORDS] + counts[:, SYMBOL_WORDS], counts[:, CHARACTERS]
     signals = {
-        "caps_word_ratio": Signal(ratio(counts[:, CAPS_WORDS], words), measured.spaced),
-        "special_character_ratio": Signal(ratio(counts[:, SPECIAL], characters), everywhere),
+        "caps_word_ratio": Signal(ratio(caps, words), measured.spaced),
+        "special_character_ratio": Signal(ratio(special, characters), everywhere),
     }
     if settings.max_base64_ratio is not None or settings.max_hex_ratio is not None:
         encoded = count_encoded(measured.texts, measured.index)

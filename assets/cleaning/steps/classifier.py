@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.batch import PROSE_PROFILES, Batch, Step
-from assets.cleaning.model_words import WORDS_VERSION, model_words
+from assets.cleaning.model_words import WORDS_VERSION
 from assets.cleaning.models import fasttext_classifier, fasttext_sha256, linear_model
 from assets.cleaning.steps.perplexity import root_url
 from assets.settings.cleaning import CleaningSettings
@@ -28,7 +28,7 @@ def drop_poor(batch: Batch) -> None:
         return
     if settings.model is not None:
         model = linear_model(root_url(batch), settings.model)
-        scores = model.scores(model_words(batch.texts))
+        scores = model.scores(batch.words_of_models())
     else:
         scores = _fasttext_scores(batch.texts, settings)
     batch.measure("quality", scores)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assets.cleaning.batch import PROSE_PROFILES, Batch, Step
-from assets.cleaning.model_words import WORDS_VERSION, model_words
+from assets.cleaning.model_words import WORDS_VERSION
 from assets.cleaning.models import ngram_model, perplexity_percentiles
 from assets.cleaning.percentiles import ALL_LANGUAGES, percentile_of
 from assets.errors import ConfigurationError
@@ -28,7 +28,7 @@ def drop_unusual(batch: Batch) -> None:
     if settings is None or not batch.is_prose:
         return
     url = root_url(batch)
-    values = ngram_model(url, settings.model).perplexities(model_words(batch.texts))
+    values = ngram_model(url, settings.model).perplexities(batch.words_of_models())
     known = ~np.isnan(values)
     for row, value in zip(batch.rows[known].tolist(), values[known].tolist(), strict=True):
         batch.perplexities[row] = value

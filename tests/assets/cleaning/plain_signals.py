@@ -58,6 +58,11 @@ def plain_counts(text: str, splitter: str = "whitespace") -> dict[str, int]:
         ),
         "digits": sum(map(str.isdigit, text)),
         "caps_words": sum(word.isupper() and len(word) > 1 for word in words),
+        "caps_letters": sum(word.isupper() and len(word) == 1 for word in words),
+        "marks": sum(
+            unicodedata.category(character)[0] == "M" and not character.isalnum()
+            for character in text
+        ),
     }
 
 

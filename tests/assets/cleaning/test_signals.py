@@ -37,6 +37,8 @@ def test_every_count_of_a_small_text():
         "special": sum(map("-,#.\u2022\u2026".count, text)),
         "digits": 1,
         "caps_words": 0,
+        "caps_letters": 0,
+        "marks": 0,
     } | {"words": 9}
 
 
