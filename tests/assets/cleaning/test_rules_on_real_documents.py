@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
@@ -59,7 +60,7 @@ def documents(every: int, limit: int) -> Iterator[str]:
     files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
     source = SourceSettings(name="test", paths=("*",))
     for path in files[::every]:
-        opened = partial(path.open, "rb")
+        opened = partial(io.BytesIO, path.read_bytes())
         for record in read_records(opened, source=source, landed_path=path.name):
             if isinstance(record, Found):
                 yield record.text[:limit]
