@@ -41,6 +41,9 @@ class Ahead:
     """Processes instead of threads; ``auto`` decides, see `choose_workers`."""
     limits: AheadLimits = field(default_factory=AheadLimits)
 
+    def __post_init__(self) -> None:
+        choose_workers(self.num_workers, holds_lock=False)  # raises what would be found out later
+
 
 def read_ahead(dataset: MemMapDataset, place: Place, count: int, ahead: Ahead) -> ReadAhead[Loaded]:
     """Return batches ``0 .. count - 1`` in order.

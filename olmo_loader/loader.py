@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from olmo_loader import distributed
+from olmo_loader.arguments import (
+    check_global_batch,
+    check_kind,
+    check_ranks,
+    check_state,
+    check_whole,
+    check_wholes,
+)
 from olmo_loader.batch_ahead import Ahead
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.errors import BatchShapeError, ConfigurationError, UnknownPlanError
+from olmo_loader.errors import ConfigurationError, UnknownPlanError
 from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.order_file import guard_work_dir
@@ -117,6 +125,9 @@ def build_train_dataloader(
         IntegrityError: the data set is damaged.
         StateError: ``state`` belongs to other data.
     """
+    check_wholes(0, epoch=epoch, num_threads=num_threads)
+    _check_options(reading, instance_filter_config)
+    check_state(state)
     shape = _shape(global_batch_size, world_size, rank)
     shape = replace(shape, drop_last=drop_last, balance_attention=balance_attention)
     if work_dir is not None and state is None and save_overwrite is not None:
@@ -180,17 +191,27 @@ def _opened_for(
 
 
 def _shape(global_batch_size: int, world_size: int | None, rank: int | None) -> Shape:
-    world = distributed.world_size() if world_size is None else world_size
-    if global_batch_size < 1 or global_batch_size % world:
-        raise BatchShapeError(
-            f"a global batch of {global_batch_size} does not divide by {world} ranks"
-        )
+    world, number = _ranks(world_size, rank)
+    check_global_batch(global_batch_size, world)
     return Shape(
-        global_batch_size=global_batch_size,
-        world_size=world,
-        rank=distributed.global_rank() if rank is None else rank,
-        drop_last=False,
+        global_batch_size=global_batch_size, world_size=world, rank=number, drop_last=False
     )
+
+
+def _ranks(world_size: int | None, rank: int | None) -> tuple[int, int]:
+    """Return number of ranks and this one's, asking torch and the environment for what is None."""
+    world = distributed.world_size() if world_size is None else world_size
+    number = distributed.global_rank() if rank is None else rank
+    check_ranks(world, number)
+    return world, number
+
+
+def _check_options(
+    reading: ReadingOptions | None, instance_filter_config: InstanceFilterConfig | None
+) -> None:
+    check_kind("reading", reading, ReadingOptions, "an olmo_loader.data_place.ReadingOptions")
+    hint = "an olmo_loader.InstanceFilterConfig"
+    check_kind("instance_filter_config", instance_filter_config, InstanceFilterConfig, hint)
 
 
 def _open(
@@ -261,6 +282,11 @@ def build_eval_dataloader(
         ConfigurationError: no held-out split, no instance, arguments that contradict each other.
         IntegrityError: the data set is damaged.
     """
+    check_whole("batch_size", batch_size, 1)
+    check_wholes(0, num_threads=num_threads)
+    check_whole("prefetch_batches", prefetch_batches, 1)
+    _check_options(reading, instance_filter_config)
+    world_size, rank = _ranks(world_size, rank)
     options: dict[str, Any] = {
         "generate_doc_lengths": generate_doc_lengths,
         "generate_attention_mask": generate_attention_mask,
@@ -296,8 +322,8 @@ def build_eval_dataloader(
         shuffle=shuffle,
         seed=seed,
         drop_last=drop_last,
-        world_size=distributed.world_size() if world_size is None else world_size,
-        rank=distributed.global_rank() if rank is None else rank,
+        world_size=world_size,
+        rank=rank,
         num_threads=num_threads,
         prefetch_batches=prefetch_batches,
     )

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.errors import WorkerError
+from olmo_loader.arguments import check_whole
+from olmo_loader.errors import ConfigurationError, WorkerError
 from olmo_loader.reading_ahead import AheadLimits, Reorder, hung, nbytes
 
 Arrays = dict[str, NDArray[Any]]
@@ -272,12 +273,12 @@ def choose_workers(
         cpus: processors; None asks the system.
 
     Raises:
-        WorkerError: neither a number nor ``auto``.
+        ConfigurationError: neither a number nor ``auto``.
     """
     if num_workers != "auto":
-        if isinstance(num_workers, str) or num_workers < 0:
-            raise WorkerError(f"num_workers is a number or auto, not {num_workers!r}")
-        return num_workers
+        if isinstance(num_workers, str):
+            raise ConfigurationError(f"num_workers is a number or auto, not {num_workers!r}")
+        return check_whole("num_workers, if it is not auto,", num_workers, 0)
     if not holds_lock:
         return 0
     spare = (available_cpus() if cpus is None else cpus) // max(local_ranks, 1) - 1

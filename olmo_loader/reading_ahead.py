@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from olmo_loader.errors import WorkerError
+from olmo_loader.arguments import check_wholes
+from olmo_loader.errors import ConfigurationError, WorkerError
 
 T = TypeVar("T")
 
@@ -35,6 +36,11 @@ class AheadLimits:
     timeout_s: float = 300.0
     """How long the consumer waits for one batch before the worker that has it counts as hung. It
     should be more than a remote read may take, see `olmo_loader.retrying.RetryPolicy`."""
+
+    def __post_init__(self) -> None:
+        check_wholes(1, prefetch_batches=self.batches, prefetch_bytes=self.max_bytes)
+        if not self.timeout_s > 0:
+            raise ConfigurationError(f"timeout_s is a time above 0, not {self.timeout_s!r}")
 
 
 class Reorder(Generic[T]):
@@ -102,8 +108,8 @@ class Reorder(Generic[T]):
         if first:
             batches = max(min(self.limits.batches, self.limits.max_bytes // size), 1)
             _log.info(
-                "reading ahead: up to %d batches of %.1f MiB, %.1f MiB in all",
-                *(batches, size / 2**20, batches * size / 2**20),
+                "reading ahead: up to %d batches of %s bytes, %s bytes in all",
+                *(batches, f"{size:,}", f"{batches * size:,}"),
             )
 
     def take(self, check: Callable[[int, float], None]) -> T:

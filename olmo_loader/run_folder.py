@@ -85,12 +85,18 @@ def _number(path: Path) -> int:
     return int(path.name.split("-", maxsplit=1)[0])
 
 
-def read_state(path: Path) -> dict[str, Any]:
+def latest_state(work_dir: str | Path, run: str = DEFAULT_RUN) -> dict[str, Any] | None:
+    """Return the newest whole state that ``save_state_every`` wrote, None when there is none."""
+    return StateFolder(Path(work_dir), run).latest()
+
+
+def read_state(path: str | Path) -> dict[str, Any]:
     """Read a state from a file of `StateFolder`, or from JSON that a trainer saved.
 
     Raises:
         IntegrityError: damaged, or no state.
     """
+    path = Path(path)
     try:
         value = json.loads(path.read_bytes())
     except ValueError as error:

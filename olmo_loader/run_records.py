@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from olmo_loader.arguments import check_whole
 from olmo_loader.audit_log import AuditLine, AuditWriter, audit_folder
 from olmo_loader.errors import ConfigurationError
-from olmo_loader.run_folder import DEFAULT_RUN, StateFolder, remember_files
+from olmo_loader.run_folder import DEFAULT_RUN, StateFolder, check_run_name, remember_files
 from olmo_loader.state import LoaderState
 
 _log = logging.getLogger(__name__)
@@ -30,12 +31,12 @@ class Records:
     audit: bool = True
 
     def __post_init__(self) -> None:
+        check_whole("keep_states", self.keep_states, 1)
+        check_run_name(self.run)
         if self.work_dir is None and self.save_state_every is not None:
             raise ConfigurationError("save_state_every needs work_dir: that is where states go")
-        if self.save_state_every is not None and self.save_state_every < 1:
-            raise ConfigurationError(
-                f"save_state_every counts batches from 1, not {self.save_state_every}"
-            )
+        if self.save_state_every is not None:
+            check_whole("save_state_every", self.save_state_every, 1)
 
 
 class RunRecorder:
@@ -98,7 +99,7 @@ class RunRecorder:
         self._states.spare_earlier()
         if self._rank == 0:
             _log.warning(
-                "this run starts at 0, although %s holds a state of it: pass state=read_state(...) "
-                "to go on from there; the states that are there stay",
+                "this run starts at 0, although %s holds a state of it: to go on from there pass "
+                "state=olmo_loader.run_folder.latest_state(work_dir); what is there stays",
                 found[-1],
             )

@@ -20,6 +20,12 @@ _LATER_FIELDS = frozenset({"balance_attention", "files"})
 """Not in states that the first release wrote; their defaults say so."""
 
 
+_COUNTS = (
+    *("takedown", "sequence_length", "seed", "epoch", "instances", "total_size"),
+    *("steps", "last_begin", "num_files", "num_instances"),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoaderState:
     """A position in the data, and the data it is a position in."""
@@ -78,6 +84,11 @@ class LoaderState:
         differing = (value.keys() ^ known) - (_LATER_FIELDS - value.keys())
         if differing:
             raise StateError(f"not a loader state: {sorted(differing)} differ")
+        wrong = [name for name in _COUNTS if type(value[name]) is not int]
+        wrong += [name for name in ("tokens_per_source",) if not isinstance(value[name], dict)]
+        if wrong or value["epoch"] < 0:
+            named = wrong or ["epoch"]
+            raise StateError(f"not a loader state: {named[0]} is {value[named[0]]!r}")
         return cls(**value)
 
     def check_same_data(self, other: LoaderState, details: Sequence[str] = ()) -> None:

@@ -138,7 +138,7 @@ def test_plain_files_by_label(tmp_path: Path):
         ({"split": "train"}, "split train is for build_train_dataloader"),
         ({"split": "none"}, "no shard of split none; there is test, validation"),
         ({"dtype": "uint16"}, "the data set says dtype"),
-        ({"batch_size": 0}, "at least one instance"),
+        ({"batch_size": 0}, "batch_size is a whole number from 1"),
         ({"drop_last": True, "world_size": 999, "rank": 0}, "too few to evaluate on with 999"),
         ({"sequence_length": 99999}, "too few"),
     ],

@@ -208,6 +208,9 @@ def test_a_state_reopens_its_own_plan_after_a_newer_one(tmp_path: Path):
         ({"instances": -1}, "is no position"),
         ({"version": 99}, "version 99"),
         ({"surprise": 1}, "surprise"),
+        ({"epoch": -1}, "epoch is -1"),
+        ({"instances": "8"}, "instances is '8'"),
+        ({"tokens_per_source": None}, "tokens_per_source is None"),
     ],
 )
 def test_a_state_of_something_else_is_refused(small, change, message: str):
@@ -237,6 +240,20 @@ def test_a_state_of_a_plan_that_is_gone_is_refused(small):
         ({"drop_last": True, "global_batch_size": 10**6}, ConfigurationError, "are no batch of"),
         ({"world_size": 10**6, "rank": 0, "global_batch_size": 10**6}, ConfigurationError, "feed"),
         ({"doc_boundaries": "guess"}, ConfigurationError, "eos or stored"),
+        ({"global_batch_size": 0}, ConfigurationError, "global_batch_size is a whole number"),
+        ({"global_batch_size": "8"}, ConfigurationError, "from 1 on, not '8'"),
+        ({"global_batch_size": 8.0}, ConfigurationError, "from 1 on, not 8.0"),
+        ({"world_size": 2, "rank": 2}, ConfigurationError, "rank counts from 0 to 1, not 2"),
+        ({"world_size": 0, "rank": 0}, ConfigurationError, "world_size is a whole number"),
+        ({"num_threads": -1}, ConfigurationError, "num_threads is a whole number from 0"),
+        ({"num_workers": "many"}, ConfigurationError, "num_workers is a number or auto"),
+        ({"prefetch_batches": 0}, ConfigurationError, "prefetch_batches is a whole number"),
+        ({"prefetch_bytes": 0}, ConfigurationError, "prefetch_bytes is a whole number"),
+        ({"timeout_s": 0}, ConfigurationError, "timeout_s is a time above 0"),
+        ({"epoch": -1}, ConfigurationError, "epoch is a whole number from 0"),
+        ({"reading": {}}, ConfigurationError, r"data_place\.ReadingOptions, not \{\}"),
+        ({"instance_filter_config": {}}, ConfigurationError, r"InstanceFilterConfig, not \{\}"),
+        ({"state": "s.json"}, ConfigurationError, r"state is a dict, from batch\.state or"),
     ],
 )
 def test_arguments_that_cannot_work(small, options, error, message: str):

@@ -84,7 +84,7 @@ def test_never_more_bytes_than_allowed_and_said_once(caplog):
             taken += 1
     assert sorted(started) == list(range(40))
     lines = [line for line in caplog.messages if "reading ahead" in line]
-    assert lines == ["reading ahead: up to 3 batches of 0.0 MiB, 0.0 MiB in all"]
+    assert lines == ["reading ahead: up to 3 batches of 1,000 bytes, 3,000 bytes in all"]
 
 
 def test_a_batch_larger_than_the_limit_is_still_read():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from olmo_loader.batch_reader import BatchReader
-from olmo_loader.errors import WorkerError
+from olmo_loader.errors import ConfigurationError, WorkerError
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.process_workers import ProcessPrefetcher, choose_workers
 from olmo_loader.published import open_published
@@ -183,5 +183,5 @@ def test_how_many(asked, holds_lock: bool, ranks: int, cpus: int, chosen: int):
 
 @pytest.mark.parametrize("asked", ["many", -1])
 def test_what_is_no_number(asked):
-    with pytest.raises(WorkerError, match="a number or auto"):
+    with pytest.raises(ConfigurationError, match=r"num_workers.* is.* number"):
         choose_workers(asked, holds_lock=True)

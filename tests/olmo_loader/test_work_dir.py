@@ -144,10 +144,11 @@ def test_the_guard(small, tmp_path):
     ("options", "message"),
     [
         ({"save_state_every": 2}, "needs work_dir"),
-        ({"save_state_every": 0, "work_dir": "w"}, "from 1, not 0"),
+        ({"save_state_every": 0, "work_dir": "w"}, "whole number from 1 on, not 0"),
         ({"run": "../x", "work_dir": "w"}, "letters, digits"),
         ({"run": "..", "work_dir": "w"}, "letters, digits"),
-        ({"keep_states": 0, "work_dir": "w"}, "at least one state"),
+        ({"keep_states": 0}, "keep_states is a whole number from 1 on"),
+        ({"keep_states": 0, "work_dir": "w"}, "keep_states is a whole number from 1 on, not 0"),
     ],
 )
 def test_options_that_cannot_work(small, options, message: str):
