@@ -40,6 +40,8 @@ class LimitSettings:
 
     max_quarantined: float | None = 0.01
     max_dropped: float | None = None
+    damaged_replacements: Literal["refuse", "accept"] = "refuse"
+    """What becomes of a run in which a damaged file takes the place of an earlier version."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assets.root import Root
 from assets.settings.schema import Settings
+from assets.sources.damaged_files import check_replaced
 from assets.sources.decode import decode_task
 from assets.sources.landing_log import LandingLog
 from assets.sources.tasks import STAGE, decode_tasks
@@ -16,7 +17,8 @@ def materialize_documents(
     """Decode the landed files of some sources, over all generations of the log.
 
     Raises:
-        LossLimitError: a source lost more than `limits` allows; what was done stays committed.
+        LossLimitError: a source lost more than `limits` allows, or a damaged file has taken the
+            place of an earlier version; what was done stays committed.
         StageError: a worker process died.
         IntegrityError: a source's counts do not add up.
     """
@@ -24,4 +26,6 @@ def materialize_documents(
     report = materialize_tasks(root, STAGE, tasks, decode_task, processes=settings.engine.processes)
     check_accounting(report)
     check_limits(report, settings.limits, sources=sources)
+    if settings.limits.damaged_replacements == "refuse":
+        check_replaced(root, log, report.entries, sources)
     return report

@@ -15,7 +15,11 @@ from assets.data_platform import OpenPlatform
 from assets.ordering.published import read_takedown_log
 from assets.root import Root
 from assets.stage import add_statistics
-from dagster_project.command_line.damaged_files import damaged_lines
+from dagster_project.command_line.damaged_files import (
+    damaged_lines,
+    unreadable_lines,
+    withdrawn_lines,
+)
 from dagster_project.command_line.parser import DEFAULT_PORT, UNTIL
 from dagster_project.command_line.terminal import format_table
 from dagster_project.command_line.training import training_lines
@@ -44,9 +48,13 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
     ):
         if len(table):
             parts.append(f"\n{title}\n" + format_table(table))
-    damaged = damaged_lines(platform.root)
-    if damaged:
-        parts.append("\nDamaged files\n" + "\n".join(damaged))
+    for title, lines in (
+        ("Damaged files", damaged_lines(platform.root)),
+        ("Where the first unreadable records of each kind stand", unreadable_lines(platform.root)),
+        ("Documents withdrawn", withdrawn_lines(platform.root) if "unique" in stages else []),
+    ):
+        if lines:
+            parts.append(f"\n{title}\n" + "\n".join(lines))
     if counts.get("tokens"):
         parts.append("\nTokens\n" + format_table(token_table(counts["tokens"])))
         lines = training_lines(platform, counts["tokens"])

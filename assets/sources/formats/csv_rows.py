@@ -1,13 +1,17 @@
 """Rows of CSV and TSV files as records; quoted fields may hold line ends.
 
-A row whose number of fields is not the header's, one with bytes that are not of the charset, and
-one that grows beyond what is read (as after a quote that is never closed) each cost one loss. An
-empty field counts as no value: it is no metadata.
+A row whose number of fields is not the header's, one with bytes that are not of the charset, one
+whose quotes do not fit and one longer than is read each cost one loss. A row that went on over
+several lines and failed lost its end: only its first line is that loss, and the lines after it are
+read as rows of their own, so that a quote never closed does not swallow what follows. No more than
+`MAX_READ_AGAIN` times the file's bytes are read that way; beyond, a failed row is one loss with all
+its lines. An empty field counts as no value: it is no metadata.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record,
 from assets.sources.formats.transcode import ByteStream, Utf8Stream, utf8_stream
 
 DELIMITERS = ",;\t|"
+MAX_READ_AGAIN = 3
 _DETECT_BYTES = 1 << 16
 
 
@@ -111,7 +116,7 @@ def iter_rows(stream: ByteStream, delimiter: str, quote: str) -> Iterator[Row]:
     csv.field_size_limit(MAX_RECORD_BYTES)
     lines = _Lines(stream)
     if quote:
-        parser = csv.reader(iter(lines), delimiter=delimiter, quotechar=quote)
+        parser = csv.reader(iter(lines), delimiter=delimiter, quotechar=quote, strict=True)
     else:
         parser = csv.reader(iter(lines), delimiter=delimiter, quoting=csv.QUOTE_NONE)
     number = 0
@@ -122,8 +127,9 @@ def iter_rows(stream: ByteStream, delimiter: str, quote: str) -> Iterator[Row]:
         try:
             values = next(parser, [])
         except csv.Error as error:
-            problem = _explain(error)
-        if lines.problem is not None:
+            again = lines.num_lines > 1 and lines.read_again()
+            problem = lines.problem or _explain(str(error), lines.num_lines, again=again)
+        else:
             problem = lines.problem
         if lines.is_cut:
             # The row that the file's cut went through; its problem is told after the records.
@@ -133,11 +139,16 @@ def iter_rows(stream: ByteStream, delimiter: str, quote: str) -> Iterator[Row]:
             yield Row(number, values, problem)
 
 
-def _explain(error: csv.Error) -> UnusableError:
-    if "field limit" in str(error):
-        reason = f"a field longer than {MAX_RECORD_BYTES:,d} bytes, perhaps after an open quote"
-        return UnusableError("too_large", reason)
-    return UnusableError("bad_csv", str(error))
+def _explain(error: str, num_lines: int, *, again: bool) -> UnusableError:
+    """Return what is wrong with a row of some lines; `error` is what the parser says."""
+    if num_lines > 1:
+        reason = f"an open quote, found wrong {num_lines - 1:,d} lines further ({error})"
+        what = "are read as rows of their own" if again else "are lost with it"
+        return UnusableError("bad_csv", f"{reason}; those lines {what}")
+    if "field limit" in error:
+        return UnusableError("too_large", f"a field longer than {MAX_RECORD_BYTES:,d} bytes")
+    remedy = "; where quotes are characters like others, set read.quote to nothing"
+    return UnusableError("bad_csv", error + (remedy if "expected after" in error else ""))
 
 
 class _Lines:
@@ -148,27 +159,50 @@ class _Lines:
         self.ended = False
         self.is_cut = False
         """The stream ended early, and with it a row."""
+        self.num_lines = 0
+        """Lines of the row so far."""
         self._stream = stream
         self._lines = self._split()
-        self._row_bytes = 0
+        self._first_bytes = 0
+        self._row = bytearray()
+        self._again: io.BytesIO | None = None
+        self._num_read = self._num_again = 0
 
     def begin_row(self) -> None:
         self.problem = None
-        self._row_bytes = 0
+        self.num_lines = self._first_bytes = 0
+        self._row.clear()
+
+    def read_again(self) -> bool:
+        """Let the lines after the row's first one come once more; False if that was done enough."""
+        size = len(self._row) - self._first_bytes
+        if self._num_again + size > MAX_READ_AGAIN * self._num_read:
+            return False
+        self._num_again += size
+        if self._again is None:
+            self._again = io.BytesIO(bytes(self._row[self._first_bytes :]))
+        else:
+            self._again.seek(-size, io.SEEK_CUR)
+        self.ended = self.is_cut = False
+        return True
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = next(self._lines, None)
+        line = self._next_line()
         if line is None:
             self.ended = True
             self.is_cut = self._stream.problem is not None
             raise StopIteration
-        self._row_bytes += len(line)
-        if self._row_bytes > MAX_RECORD_BYTES:
-            reason = f"a row longer than {MAX_RECORD_BYTES:,d} bytes, perhaps after an open quote"
-            self.problem = UnusableError("too_large", reason)
+        self._row += line
+        self.num_lines += 1
+        if self.num_lines == 1:
+            self._first_bytes = len(line)
+        if len(self._row) > MAX_RECORD_BYTES:
+            reason = f"a row longer than {MAX_RECORD_BYTES:,d} bytes"
+            if self.num_lines == 1:
+                self.problem = UnusableError("too_large", reason)
             raise csv.Error(reason)
         try:
             return line.decode()
@@ -176,6 +210,16 @@ class _Lines:
             reason = f"byte {line[error.start]:#04x} is not UTF-8; see read.charset"
             self.problem = UnusableError("bad_utf8", reason)
             return line.decode("utf-8", "replace")
+
+    def _next_line(self) -> bytes | None:
+        if self._again is not None:
+            known = self._again.readline()
+            if known:
+                return known
+            self._again = None
+        line = next(self._lines, None)
+        self._num_read += len(line or b"")
+        return line
 
     def _split(self) -> Iterator[bytes]:
         """Yield the lines; one that is too long as a whole comes in pieces of more than a row."""

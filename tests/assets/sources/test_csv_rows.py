@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from typing import Any
 
 import pytest
@@ -88,16 +89,56 @@ def test_a_header_that_does_not_fit_is_one_loss_for_the_file() -> None:
     assert outcomes(b"", "x.csv") == ["<empty_file>"]
 
 
-def test_an_open_quote_and_a_long_line_are_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_too_long_is_one_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_rows, "MAX_RECORD_BYTES", 1000)
+    line = b"1,good,x\n"
+    data = HEADER + line + b"2," + b"y" * 700_000 + b",x\n" + line
+    assert outcomes(data, "a.csv") == ["good", "<too_large>", "good"]
+
+
+@pytest.mark.parametrize("limit", [1000, 1 << 20])
+def test_an_open_quote_costs_its_line_alone(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_rows, "MAX_RECORD_BYTES", limit)
     line = b"1,good,x\n"
     records = read_bytes(HEADER + line + b'2,"open,x\n' + line * 200, "a.csv")
     (lost,) = only_lost(records)
-    assert (lost.rule, lost.position) == ("too_large", 2)
+    assert (lost.rule, lost.position) == ("bad_csv", 2)
     assert "open quote" in lost.reason
-    assert len(only_found(records)) > 50
-    data = HEADER + line + b"2," + b"y" * 700_000 + b",x\n" + line
-    assert outcomes(data, "a.csv") == ["good", "<too_large>", "good"]
+    assert [record.text for record in only_found(records)] == ["good"] * 201
+
+
+def test_open_quotes_in_a_file_of_one_column() -> None:
+    rows = ["one", '"two', "three", '"four ""and"" more"', "five", '"six', "seven", '"eight"', "9"]
+    records = read_bytes(("text\n" + "\n".join(rows)).encode(), "a.csv", format="csv")
+    texts = [getattr(record, "text", None) for record in records]
+    assert texts == ["one", None, "three", 'four "and" more', "five", None, "seven", "eight", "9"]
+    assert [record.position for record in records] == list(range(1, 10))
+    (first, second) = only_lost(records)
+    assert "2 lines further" in first.reason
+    assert "2 lines further" in second.reason
+
+
+def test_an_open_quote_at_the_end_is_a_loss() -> None:
+    records = read_bytes(b'text\ngood\n"open', "a.csv", format="csv")
+    assert [getattr(record, "rule", record.position) for record in records] == [1, "bad_csv"]
+    records = read_bytes(gzip.compress(b'text\n"open\nlives\n')[:-9], "a.csv.gz", format="csv")
+    assert next(getattr(record, "rule", record.position) for record in records) == "bad_csv"
+
+
+def test_text_behind_a_closed_quote_is_a_loss_with_its_remedy() -> None:
+    records = read_bytes(b'text,id\n"he" said,1\n"she",2\n', "a.csv")
+    (lost,) = only_lost(records)
+    assert "read.quote" in lost.reason
+    assert [record.text for record in only_found(records)] == ["she"]
+
+
+def test_quotes_that_open_in_every_line_are_read_a_few_times_at_most() -> None:
+    started = time.process_time()
+    data = b'text\n"a\n' + b'x","y\n' * 100_000
+    records = read_bytes(data, "a.csv", format="csv")
+    assert only_lost(records)
+    assert sum("lost with it" in lost.reason for lost in only_lost(records)) == 1
+    assert time.process_time() - started < 20  # reading them anew for each line takes hours
 
 
 def test_a_cut_file_keeps_the_rows_before() -> None:
