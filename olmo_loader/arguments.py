@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from olmo_loader.errors import BatchShapeError, ConfigurationError
@@ -41,6 +42,22 @@ def check_kind(name: str, value: Any, kind: type, hint: str) -> None:
     """
     if value is not None and not isinstance(value, kind):
         raise ConfigurationError(f"{name} is {hint}, not {value!r}")
+
+
+def check_paths(paths: Any) -> None:
+    """Raise ConfigurationError unless ``paths`` is a list of paths, or lists of them by label."""
+    lists = list(paths.values()) if isinstance(paths, Mapping) else [paths]
+    if all(
+        isinstance(files, Sequence)
+        and not isinstance(files, str | bytes)
+        and all(isinstance(path, str | os.PathLike) for path in files)
+        for files in lists
+    ):
+        return
+    raise ConfigurationError(
+        "give the folder or url of a data set, a list of files, or {label: list of files}, "
+        f"not {paths!r}"[:300]
+    )
 
 
 def check_state(state: Any) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.arguments import check_wholes
 from olmo_loader.byte_range import MAX_OPEN_FILES, ByteRanges
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_file
 from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
@@ -58,6 +59,7 @@ class ReadingOptions:
             raise ConfigurationError(
                 f"checksums is one of {', '.join(CHECKSUMS)}, not {self.checksums}"
             )
+        check_wholes(1, max_open_shards=self.max_open_shards, cache_bytes=self.cache_bytes)
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,18 @@ def build_order(
     return order[:total]
 
 
-def padded_size(num_instances: int, world_size: int, *, drop_last: bool) -> int:
+def padded_size(
+    num_instances: int, world_size: int, *, drop_last: bool, data: str = "the data set"
+) -> int:
     """Return how many positions an epoch has: a multiple of ``world_size``.
 
     Rounded down when ``drop_last``, else up by repeating instances from the head of the order.
+
+    Args:
+        num_instances: of the data.
+        world_size: number of ranks.
+        drop_last: see above.
+        data: what has no instance, for that message.
 
     Raises:
         ConfigurationError: no instance, or fewer instances than ranks. OLMo goes on there, with an
@@ -74,7 +82,7 @@ def padded_size(num_instances: int, world_size: int, *, drop_last: bool) -> int:
     """
     if num_instances == 0:
         raise ConfigurationError(
-            "the data set has no instance: every shard is shorter than one sequence length"
+            f"{data} has no instance: every shard is shorter than one sequence length"
         )
     if num_instances < world_size:
         raise ConfigurationError(

@@ -90,7 +90,15 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
             )
         self.global_batch_size = global_batch_size
         self.device_batch_size = global_batch_size // self.world_size
-        self.total_size = padded_size(len(dataset), self.world_size, drop_last=drop_last)
+        named = "the data set"
+        if isinstance(dataset, MemMapDataset) and len(dataset) == 0:
+            named = dataset.summary
+        self.total_size = padded_size(
+            len(dataset),
+            self.world_size,
+            drop_last=drop_last,
+            data=named,
+        )
         # Shared, so that persistent workers see a new epoch and start: they keep their own copy of
         # everything else. Torch unlinks the segment's name at once.
         self._place = torch.tensor([epoch, start_index], dtype=torch.int64)

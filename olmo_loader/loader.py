@@ -12,6 +12,7 @@ from olmo_loader import distributed
 from olmo_loader.arguments import (
     check_global_batch,
     check_kind,
+    check_paths,
     check_ranks,
     check_state,
     check_whole,
@@ -126,6 +127,10 @@ def build_train_dataloader(
         StateError: ``state`` belongs to other data.
     """
     check_wholes(0, epoch=epoch, num_threads=num_threads)
+    if sequence_length is not None:
+        check_whole("sequence_length", sequence_length, 1)
+    if seed is not None:
+        check_whole("seed", seed, 0)
     _check_options(reading, instance_filter_config)
     check_state(state)
     shape = _shape(global_batch_size, world_size, rank)
@@ -221,6 +226,7 @@ def _open(
         return open_plan(dataset_or_paths, plan, **details)
     if plan is not None:
         raise ConfigurationError("plain files have no plan: give the folder of a data set")
+    check_paths(dataset_or_paths)
     return open_files(dataset_or_paths, **details)
 
 
@@ -282,9 +288,10 @@ def build_eval_dataloader(
         ConfigurationError: no held-out split, no instance, arguments that contradict each other.
         IntegrityError: the data set is damaged.
     """
-    check_whole("batch_size", batch_size, 1)
-    check_wholes(0, num_threads=num_threads)
-    check_whole("prefetch_batches", prefetch_batches, 1)
+    check_wholes(0, num_threads=num_threads, seed=seed)
+    check_wholes(1, batch_size=batch_size, prefetch_batches=prefetch_batches)
+    if sequence_length is not None:
+        check_whole("sequence_length", sequence_length, 1)
     _check_options(reading, instance_filter_config)
     world_size, rank = _ranks(world_size, rank)
     options: dict[str, Any] = {
@@ -313,6 +320,7 @@ def build_eval_dataloader(
     elif plan is not None or split is not None:
         raise ConfigurationError("plain files have no plan and no split: give a data set's folder")
     else:
+        check_paths(dataset_or_paths)
         dataset, _ = open_labelled(
             dataset_or_paths, doc_boundaries=doc_boundaries, fixed=fixed, options=options
         )

@@ -176,6 +176,16 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         }
         return sha256_hex(canonical_json(body))
 
+    @property
+    def summary(self) -> str:
+        """How many files there are, and how long the longest is, for messages."""
+        tokens = self.reader.files.num_tokens
+        longest = int(tokens.argmax())
+        return (
+            f"a data set of {len(tokens)} files for instances of {self.chunk_size} tokens (the "
+            f"longest, {self.paths[longest]}, holds {tokens[longest]} {self.dtype.name} ids)"
+        )
+
     def __len__(self) -> int:
         return len(self.reader)
 

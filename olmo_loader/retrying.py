@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from olmo_loader.errors import ReadError
+from olmo_loader.arguments import check_whole
+from olmo_loader.errors import ConfigurationError, ReadError
 
 T = TypeVar("T")
 
@@ -33,6 +34,12 @@ class RetryPolicy:
     """Longest silence of a server within one attempt."""
     total_s: float = 180.0
     """Longest time for one read, all attempts and pauses together."""
+
+    def __post_init__(self) -> None:
+        check_whole("attempts", self.attempts, 1)
+        for name in ("first_wait_s", "longest_wait_s", "request_s", "total_s"):
+            if not getattr(self, name) >= 0:
+                raise ConfigurationError(f"{name} is a time, not {getattr(self, name)!r}")
 
     def call(self, what: str, attempt: Callable[[float], T]) -> T:
         """Return the first result of ``attempt``, which is given the time it must end by.

@@ -101,7 +101,10 @@ class TrainLoader:
             instances=0,
             # One pass is never filled up with what was read: it may end up to W - 1 early.
             total_size=padded_size(
-                positions, shape.world_size, drop_last=shape.drop_last or data.is_one_pass
+                positions,
+                shape.world_size,
+                drop_last=shape.drop_last or data.is_one_pass,
+                data="the plan" if positions or data.plan else data.dataset.summary,
             ),
             global_batch_size=shape.global_batch_size,
             world_size=shape.world_size,

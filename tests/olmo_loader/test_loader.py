@@ -22,6 +22,7 @@ from olmo_loader.errors import (
     StateError,
 )
 from olmo_loader.global_indices import build_order
+from olmo_loader.retrying import RetryPolicy
 from tests.olmo_loader.laws import (
     assert_same_after_resume,
     assert_same_stream_for,
@@ -270,6 +271,38 @@ def test_no_data_set_there_and_urls(tmp_path: Path):
         build_train_dataloader(["a.npy"], global_batch_size=1, plan="x", sequence_length=4)
     with pytest.raises(ConfigurationError, match="plain files need sequence_length"):
         build_train_dataloader(["a.npy"], global_batch_size=1)
+    wrong_paths: list[Any] = [None, 5, [5], {"label": "a.npy"}, b"x"]
+    for wrong in wrong_paths:
+        with pytest.raises(ConfigurationError, match="give the folder or url of a data set, a"):
+            build_train_dataloader(wrong, global_batch_size=1, sequence_length=4)
+    wrong_values: list[dict[str, Any]] = [{"seed": "a"}, {"seed": -5}, {"sequence_length": "8"}]
+    for values in wrong_values:
+        with pytest.raises(ConfigurationError, match=f"{min(values)} is a whole number"):
+            build_train_dataloader(["a.npy"], global_batch_size=1, **values)
+
+
+def test_files_without_an_instance_are_named(tmp_path: Path):
+    path = tmp_path / "short.npy"
+    np.arange(5, dtype=np.uint16).tofile(path)
+    with pytest.raises(
+        ConfigurationError, match=r"short\.npy, holds 5 uint16 ids\) has no instance"
+    ):
+        build_train_dataloader([path], global_batch_size=1, sequence_length=8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (ReadingOptions, {"checksums": "maybe"}, "checksums is one of first_touch, eager, off"),
+        (ReadingOptions, {"max_open_shards": 0}, "max_open_shards is a whole number from 1"),
+        (ReadingOptions, {"cache_bytes": 0}, "cache_bytes is a whole number from 1"),
+        (RetryPolicy, {"attempts": 0}, "attempts is a whole number from 1"),
+        (RetryPolicy, {"total_s": -1}, "total_s is a time, not -1"),
+    ],
+)
+def test_ways_of_reading_that_cannot_work(kind, options, message: str):
+    with pytest.raises(ConfigurationError, match=message):
+        kind(**options)
 
 
 @pytest.mark.parametrize("num_threads", [0, 2])
