@@ -1,13 +1,15 @@
 """Check every block of ids against its CRC the first time anything is read from it.
 
-A bit per 64 KiB block says that it was checked. A read whose blocks all have their bit costs two
-lookups more; the others are read by whole blocks, checked, and cut to what was asked for, so a
-block is read and checked about once in a run, whatever the order.
+A bit per 64 KiB block says that it was checked, all shards' bits in one array, so that many shards
+are as quick as few. A read whose blocks all have their bit costs two lookups more; the others are
+read by whole blocks, checked, and cut to what was asked for, so a block is read and checked about
+once in a run, whatever the order.
 """
 
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -38,23 +40,30 @@ class FirstTouch:
 
     def __init__(self, ranges: ByteRanges, names: Sequence[str], sizes: NDArray[np.int64]) -> None:
         self._ranges, self._names, self._sizes = ranges, names, sizes
-        self._checked: dict[int, bytearray] = {}
+        ends = np.cumsum(-(-sizes // CRC_BLOCK_BYTES)).tolist()
+        self._firsts = array("q", [0, *ends])
+        """Number of each file's first block, counted through all files."""
+        self._left = self._firsts[-1]
+        """Blocks that nobody has read yet."""
+        self._checked = bytearray(-(-self._left // 8))
+        """A bit for each block, lowest bit first. Only ever set, and under the lock."""
         self._tables: dict[int, NDArray[np.uint32]] = {}
         self._lock = threading.Lock()
-        self._left = int((-(-sizes // CRC_BLOCK_BYTES)).sum())
-        """Blocks that nobody has read yet."""
 
     def knows(self, files: list[int], offsets: list[int], size: int) -> bool:
         """Return whether every block of these reads of ``size`` bytes was checked."""
         if self._left == 0:
             return True
-        checked = self._checked
+        checked, firsts = self._checked, self._firsts
         for file, offset in zip(files, offsets, strict=True):
-            bits = checked.get(file)
-            first, last = offset >> _BLOCK_BITS, (offset + size - 1) >> _BLOCK_BITS
-            if bits is None or not bits[first >> 3] >> (first & 7) & 1:
+            number = firsts[file]
+            first, last = (
+                number + (offset >> _BLOCK_BITS),
+                number + (offset + size - 1 >> _BLOCK_BITS),
+            )
+            if not checked[first >> 3] >> (first & 7) & 1:
                 return False
-            if first != last and not _all_set(bits, first + 1, last + 1):
+            if first != last and not _all_set(checked, first + 1, last + 1):
                 return False
         return True
 
@@ -64,16 +73,8 @@ class FirstTouch:
         new: list[Read] = []
         for read in reads:
             file, offset, buffer = read
-            checked = self._checked.get(file)
-            first, last = offset >> _BLOCK_BITS, (offset + len(buffer) - 1) >> _BLOCK_BITS
-            if (
-                checked is not None
-                and checked[first >> 3] >> (first & 7) & 1
-                and (first == last or _all_set(checked, first + 1, last + 1))
-            ):
-                known.append(read)
-            else:
-                new.append(read)
+            is_known = self.knows([file], [offset], len(buffer))
+            (known if is_known else new).append(read)
         return known, new
 
     def read(self, reads: list[Read]) -> None:
@@ -142,12 +143,9 @@ class FirstTouch:
             self._mark(file, first, first + len(found))
 
     def _mark(self, file: int, first: int, last: int) -> None:
+        checked, number = self._checked, self._firsts[file]
         with self._lock:
-            checked = self._checked.get(file)
-            if checked is None:
-                blocks = -(-int(self._sizes[file]) // CRC_BLOCK_BYTES)
-                checked = self._checked[file] = bytearray(-(-blocks // 8))
-            for block in range(first, last):
+            for block in range(number + first, number + last):
                 bit = 1 << (block & 7)
                 self._left -= not checked[block >> 3] & bit
                 checked[block >> 3] |= bit

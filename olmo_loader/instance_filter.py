@@ -6,14 +6,15 @@ at least ``p * max_count`` tokens repeats with period p, that is, if ``ids[p:] =
 on a run of at least ``p * (max_count - 1)`` places.
 
 A run of n places contains floor(n / s) consecutive places divisible by s. Looking only at every
-s-th place first rules out almost every instance at a small part of the cost; the rest is examined
-in full.
+s-th place first, for all periods at once, rules out almost every instance at a small part of the
+cost; the rest is examined in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -107,26 +108,61 @@ def find_repetitive(ids: NDArray[Any], config: InstanceFilterConfig) -> NDArray[
         bool ``(instances,)``, True = repetitive (``instance_mask`` is the opposite).
     """
     dropped = np.zeros(len(ids), bool)
-    times = max(config.repetition_max_count, _MIN_TIMES)
-    longest = min(config.repetition_max_period, ids.shape[1] // 3)
-    for period in range(config.repetition_min_period, longest + 1):
-        run = period * (times - 1)
-        if run > ids.shape[1] - period:
-            break
-        for row in np.flatnonzero(_maybe_repeats(ids, period, run) & ~dropped):
+    samples = _samples_of(config, ids.shape[1])
+    if len(samples.periods) == 0:
+        return dropped
+    rows, columns = np.nonzero(_agree(ids, samples))
+    periods = samples.periods[columns]
+    for row, period in np.unique(np.stack((rows, periods), axis=1), axis=0).tolist():
+        if not dropped[row]:
+            run = period * (samples.times - 1)
             dropped[row] = _longest_run(ids[row, period:] == ids[row, :-period]) >= run
     return dropped
 
 
-def _maybe_repeats(ids: NDArray[Any], period: int, run: int) -> NDArray[np.bool_]:
-    """False for instances that certainly have no run of ``run`` places with this period."""
-    step = max(1, run // _SAMPLES)
-    later, earlier = ids[:, period::step], ids[:, : ids.shape[1] - period : step]
-    equal = later == earlier
-    for _ in range(min(run // step, _SAMPLES) - 1):
+@dataclass(frozen=True)
+class _Samples:
+    """The places looked at first, of all periods one after another."""
+
+    times: int
+    """Repeats from which on an instance is dropped."""
+    in_a_row: int
+    """Sampled places of one period that lie in every run long enough."""
+    later: NDArray[np.int64]
+    """Places in an instance, int64 ``(places,)``."""
+    earlier: NDArray[np.int64]
+    """The place a period before each."""
+    periods: NDArray[np.int64]
+    """The period of each."""
+
+
+@lru_cache(maxsize=64)
+def _samples_of(config: InstanceFilterConfig, length: int) -> _Samples:
+    times = max(config.repetition_max_count, _MIN_TIMES)
+    longest = min(config.repetition_max_period, length // times)
+    periods = list(range(config.repetition_min_period, longest + 1))
+    in_a_row = min(_SAMPLES, periods[0] * (times - 1)) if periods else _SAMPLES
+    later = [
+        np.arange(period, length, period * (times - 1) // in_a_row, dtype=np.int64)
+        for period in periods
+    ]
+    all_periods = np.repeat(np.array(periods, np.int64), list(map(len, later)))
+    all_later = np.concatenate(later) if later else np.empty(0, np.int64)
+    return _Samples(times, in_a_row, all_later, all_later - all_periods, all_periods)
+
+
+def _agree(ids: NDArray[Any], samples: _Samples) -> NDArray[np.bool_]:
+    """Return where as many sampled places in a row agree as every run long enough contains.
+
+    Where they belong to two periods this says nothing, which only costs a look in full.
+
+    Returns:
+        bool ``(instances, places - in_a_row + 1)``, by the first of the places.
+    """
+    equal: NDArray[np.bool_] = ids.take(samples.later, axis=1) == ids.take(samples.earlier, axis=1)
+    for _ in range(samples.in_a_row - 1):
         equal = equal[:, 1:] & equal[:, :-1]
-    maybe: NDArray[np.bool_] = equal.any(axis=1)
-    return maybe
+    return equal
 
 
 def _longest_run(equal: NDArray[np.bool_]) -> int:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,14 @@ def widen(raw: NDArray[Any]) -> NDArray[np.int64]:
     if raw.dtype.kind == "u" and raw.dtype.itemsize == ids.itemsize and (ids < 0).any():
         raise IntegrityError("an id above 2^63 - 1: these files are no uint64 token ids")
     return ids
+
+
+def _is_masked(read: tuple[str | None, int, memoryview]) -> TypeGuard[tuple[str, int, memoryview]]:
+    """Return whether the file has a label mask; fill the row with True if it has none."""
+    if read[0] is None:
+        read[2][:] = b"\1" * len(read[2])
+        return False
+    return True
 
 
 class _Rows:
@@ -295,14 +303,8 @@ class InstanceReader:
         if names is None:
             return np.ones((len(files), self.files.sequence_length), bool)
         rows = self._own_rows("masks", len(files), np.dtype(np.uint8))
-        reads = []
-        for file, start, view in zip(files, starts, rows.views, strict=True):
-            name = names[file]
-            if name is None:
-                view[:] = b"\1" * len(view)
-            else:
-                reads.append((name, start, view))
-        self.ranges.read_many(reads)
+        reads = zip(map(names.__getitem__, files), starts, rows.views, strict=True)
+        self.ranges.read_many([read for read in reads if _is_masked(read)])
         mask: NDArray[np.bool_] = rows.table != 0
         return mask
 

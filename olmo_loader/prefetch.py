@@ -99,15 +99,10 @@ class OrderedPrefetcher(Generic[T]):
     def _work(self) -> None:
         reorder = self._reorder
         while True:
-            with reorder.changed:
-                while not reorder.closed and not reorder.may_begin():
-                    if reorder.all_begun:
-                        return
-                    reorder.changed.wait()
-                if reorder.closed:
-                    return
-                number = reorder.begin()
-                self._owners[number] = threading.current_thread()
+            number = reorder.wait_to_begin()
+            if number is None:
+                return
+            self._owners[number] = threading.current_thread()
             result: T | BaseException
             try:
                 result = self._function(number)

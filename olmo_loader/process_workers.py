@@ -136,7 +136,7 @@ class ProcessPrefetcher:
 
     def _assign(self) -> None:
         """Give free workers their next tasks."""
-        with self._reorder.changed:
+        with self._reorder.lock:
             for worker in self._workers:
                 if worker.task is None and self._reorder.may_begin():
                     number = self._reorder.begin()

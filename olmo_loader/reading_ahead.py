@@ -56,11 +56,15 @@ class Reorder(Generic[T]):
         self, count: int, limits: AheadLimits, size_of: Callable[[T], int] | None = None
     ) -> None:
         self.count, self.limits = count, limits
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()
         self.closed = False
         self.next_out = 0
         """The task that the consumer waits for."""
         self._next_task = 0
+        # Waking a thread costs about what reading a small batch does, so nobody is woken in vain:
+        # the consumer by the result it waits for, one worker by each result that is taken.
+        self._arrived = threading.Condition(self.lock)
+        self._room = threading.Condition(self.lock)
         self._ready: dict[int, T | BaseException] = {}
         self._sizes: dict[int, int] = {}
         self._size_of, self._largest = size_of, 0
@@ -76,7 +80,7 @@ class Reorder(Generic[T]):
         return self._next_task >= self.count
 
     def may_begin(self) -> bool:
-        """Return whether another task is within the window. Call with `changed` held."""
+        """Return whether another task is within the window. Call with `lock` held."""
         ahead = self._next_task - self.next_out
         if self.closed or self._next_task >= self.count or ahead >= max(self.limits.batches, 1):
             return False
@@ -89,22 +93,34 @@ class Reorder(Generic[T]):
         return held <= self.limits.max_bytes
 
     def begin(self) -> int:
-        """Return the next task's number. Call with `changed` held, after `may_begin`."""
+        """Return the next task's number. Call with `lock` held, after `may_begin`."""
         self._next_task += 1
         return self._next_task - 1
+
+    def wait_to_begin(self) -> int | None:
+        """Begin the next task when there is room; return its number, None when none is left."""
+        with self.lock:
+            while not self.may_begin():
+                if self.closed or self.all_begun:
+                    return None
+                self._room.wait()
+            return self.begin()
 
     def put(self, number: int, result: T | BaseException) -> None:
         """Take a task's result, or what it raised."""
         size = 0
         if self._size_of is not None and not isinstance(result, BaseException):
             size = self._size_of(result)
-        with self.changed:
+        with self.lock:
             if self.closed:
                 return
             first = self._largest == 0 and size > 0
             self._largest = max(self._largest, size)
             self._ready[number], self._sizes[number] = result, size
-            self.changed.notify_all()
+            if number == self.next_out:
+                self._arrived.notify()
+            if first:
+                self._room.notify_all()
         if first:
             batches = max(min(self.limits.batches, self.limits.max_bytes // size), 1)
             _log.info(
@@ -120,26 +136,30 @@ class Reorder(Generic[T]):
                 raises when the result will never come.
         """
         number, start = self.next_out, time.monotonic()
-        with self.changed:
+        with self.lock:
             while number not in self._ready:
-                self.changed.wait(min(_POLL_S, max(self.limits.timeout_s / 4, 0.01)))
+                self._arrived.wait(min(_POLL_S, max(self.limits.timeout_s / 4, 0.01)))
                 if number not in self._ready:
                     check(number, time.monotonic() - start)
             result = self._ready.pop(number)
             del self._sizes[number]
             self.next_out += 1
-            self.changed.notify_all()
+            if self.all_begun:
+                self._room.notify_all()  # they end
+            else:
+                self._room.notify()
         if isinstance(result, BaseException):
             raise result
         return result
 
     def close(self) -> None:
         """Drop what is ready; nothing more may begin."""
-        with self.changed:
+        with self.lock:
             self.closed = True
             self._ready.clear()
             self._sizes.clear()
-            self.changed.notify_all()
+            self._arrived.notify_all()
+            self._room.notify_all()
 
 
 def hung(who: str, number: int, waited: float, trace: str) -> WorkerError:
