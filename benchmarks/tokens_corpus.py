@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MAX_TEXT = 1 << 20
+PIECE_CHARACTERS = 2000
+"""Least length of a short document; it goes on to the end of its line."""
 FORBIDDEN = "<|"
 """Special-token strings: some of the others turn them into special tokens."""
 
@@ -38,10 +40,33 @@ def _files() -> Iterator[Path]:
 
 def write_corpus(path: Path, num_bytes: int) -> int:
     """Write the texts as JSON lines; return the bytes of text in them."""
+    return _write(path, texts(num_bytes))
+
+
+def write_pieces(path: Path, corpus: Path) -> int:
+    """Write the texts of a corpus cut into short documents; return the bytes of text in them."""
+    with corpus.open(encoding="utf-8") as file:
+        return _write(path, _pieces(json.loads(line)["text"] for line in file))
+
+
+def _pieces(whole: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for text in whole:
+        start = 0
+        while start < len(text):
+            end = text.find("\n", start + PIECE_CHARACTERS) + 1 or len(text)
+            piece = text[start:end].strip()
+            start = end
+            if piece and piece not in seen:
+                seen.add(piece)
+                yield piece
+
+
+def _write(path: Path, written: Iterable[str]) -> int:
     total = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        for number, text in enumerate(texts(num_bytes)):
+        for number, text in enumerate(written):
             total += len(text.encode())
             record = {"id": str(number), "text": text, "source": "texts", "added": "2026-01-01"}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -150,11 +150,19 @@ class BlockChecksums:
 
     def update(self, data: Any) -> None:
         """Take the next bytes; at most one block is held back."""
-        self._pending += data
-        whole = len(self._pending) // CRC_BLOCK_BYTES * CRC_BLOCK_BYTES
+        left = memoryview(data).cast("B")
+        if self._pending:
+            missing = CRC_BLOCK_BYTES - len(self._pending)
+            self._pending += left[:missing]
+            left = left[missing:]
+            if len(self._pending) < CRC_BLOCK_BYTES:
+                return
+            self._sums.append(crc32c_blocks(bytes(self._pending)))
+            self._pending.clear()
+        whole = len(left) // CRC_BLOCK_BYTES * CRC_BLOCK_BYTES
         if whole:
-            self._sums.append(crc32c_blocks(bytes(self._pending[:whole])))
-            del self._pending[:whole]
+            self._sums.append(crc32c_blocks(left[:whole]))
+        self._pending += left[whole:]
 
     def finish(self) -> NDArray[np.uint32]:
         """Return the CRC of every block, the short last one included."""

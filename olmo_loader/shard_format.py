@@ -7,10 +7,7 @@ too, so that one import serves whoever makes shards. Memory does not grow with t
 from __future__ import annotations
 
 import contextlib
-import csv
-import gzip
 import hashlib
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +26,7 @@ from olmo_loader.container import (
     is_container,
     write_container,
 )
+from olmo_loader.dolma_table import DolmaTable
 from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.label_mask_file import LabelMaskFile
@@ -73,8 +71,6 @@ __all__ = [
     "sha256_file",
     "sidecar_path",
 ]
-
-_GZIP_LEVEL = 6
 
 
 class ShardWriter:
@@ -132,14 +128,12 @@ class ShardWriter:
         self._folder, self._stem = Path(folder), stem
         self._folder.mkdir(parents=True, exist_ok=True)
         self._n_tokens, self._n_docs, self._max_id = 0, 0, -1
-        self._open_row: tuple[int, str, str, str] | None = None
         self._digest, self._checksums = hashlib.sha256(), BlockChecksums()
         self._tokens = self._create(TOKENS_SUFFIX)
         self._docs = self._create(DOCS_SUFFIX)
         self._csv_file = self._create(CSV_SUFFIX)
         self._mask = LabelMaskFile(self._temporary(MASK_SUFFIX))
-        # No file name and no time in the gzip header: equal content gives equal bytes.
-        self._csv = gzip.GzipFile("", "wb", _GZIP_LEVEL, self._csv_file, mtime=0)
+        self._table = DolmaTable(self._csv_file)
 
     @property
     def n_tokens(self) -> int:
@@ -227,19 +221,9 @@ class ShardWriter:
         records["start"] = starts + self._n_tokens
         records["doc_id"] = doc_ids.reshape(-1, 16).view("V16")[:, 0]
         self._docs.write(records.tobytes())
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n")
-        absolute = records["start"].tolist()
         names = doc_ids.tobytes().hex()
-        for number, (start, path, position) in enumerate(
-            zip(absolute, landed_paths, positions, strict=True)
-        ):
-            if self._open_row is not None:
-                begin, *rest = self._open_row
-                rows.writerow((begin, start, *rest))
-            place = "" if position is None else str(position)
-            self._open_row = (start, names[32 * number : 32 * number + 32], path, place)
-        self._csv.write(text.getvalue().encode())
+        hexes = [names[begin : begin + 32] for begin in range(0, len(names), 32)]
+        self._table.append(records["start"].tolist(), hexes, landed_paths, positions)
 
     def close(self) -> dict[str, Any]:
         """Finish the shard and give its files their names.
@@ -248,12 +232,7 @@ class ShardWriter:
             The header as written to ``.meta.json``, plus ``sidecars``: ``{suffix: {size,
             sha256}}``, which is what an index record needs.
         """
-        if self._open_row is not None:
-            begin, *rest = self._open_row
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerow((begin, self._n_tokens, *rest))
-            self._csv.write(text.getvalue().encode())
-        self._csv.close()
+        self._table.close(self._n_tokens)
         with self._create(CRC_SUFFIX) as file:
             self._sync(file, self._checksums.finish().astype("<u4").tobytes())
         for stream in self._streams:

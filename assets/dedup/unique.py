@@ -161,8 +161,9 @@ def read_unique(
         here = decided.slice(start, batch.num_rows)
         start += batch.num_rows
         keep = here["keep"].combine_chunks()
-        edits = here["edits"].filter(keep).combine_chunks()
-        kept = batch.select(wanted).filter(keep)
+        edits, kept = here["edits"].combine_chunks(), batch.select(wanted)
+        if keep.false_count:
+            edits, kept = edits.filter(keep), kept.filter(keep)
         yield _edited(kept, edits.to_pylist()) if len(edits.flatten()) else kept
 
 

@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.errors import IntegrityError
-from assets.tokenizing.engine import Engine, FlatIds, Sample
+from assets.tokenizing.assemble import assemble
+from assets.tokenizing.engine import Engine, FlatIds, Sample, slices
 from assets.tokenizing.tokenizer import LoadedTokenizer
 from assets.tokenizing.unbroken import first_long_run
 
-BATCH_BYTES = 1 << 20
-"""UTF-8 bytes encoded at once. gigatoken needs twice as much memory while it works, fastokens 6
-times, `tokenizers` 115 times: for the longest text that `documents` lets pass (24 MiB) that is
-50 MiB, 140 MiB and 2.8 GiB. Texts cannot be split exactly."""
+BATCH_BYTES = 16 << 20
+"""UTF-8 bytes that are put together at once, or one longer text: a row group of `clean`. Ids take
+up to 8 bytes of memory per byte of text, beside what the engine takes (`Encoder.batch_bytes`)."""
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
@@ -47,6 +46,8 @@ class EncodedTexts:
 
     ids: np.ndarray[Any, Any]
     """(sum of num_tokens,), in the tokenizer's dtype; each document ends with its EOS."""
+    counts: Lengths
+    """(vocab_size,): how often each id occurs in `ids`."""
     num_tokens: Lengths
     """(documents,), EOS and BOS included."""
     rows: Lengths
@@ -115,7 +116,7 @@ def encode_texts(
         IntegrityError: the tokenizer gave the EOS or BOS id inside a document, or the engine's ids
             are not the reference's.
     """
-    for piece in slices(texts):
+    for piece in slices(texts, BATCH_BYTES):
         runs = _long_runs(piece, rules.max_run_bytes)
         given = (
             pc.if_else(pa.array(runs > 0), pa.scalar("", piece.type), piece)
@@ -141,17 +142,6 @@ def _long_runs(texts: pa.Array, limit: int | None) -> Lengths:
     return found
 
 
-def slices(texts: pa.Array) -> Iterator[pa.Array]:
-    """Yield slices of up to `BATCH_BYTES` of text, or one longer text."""
-    ends = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False))
-    start = 0
-    while start < len(texts):
-        before = int(ends[start - 1]) if start else 0
-        end = max(int(np.searchsorted(ends, before + BATCH_BYTES, side="right")), start + 1)
-        yield texts.slice(start, end - start)
-        start = end
-
-
 def _documents(
     tokenizer: LoadedTokenizer,
     flat: FlatIds,
@@ -162,7 +152,6 @@ def _documents(
     around = 1 if tokenizer.bos_token_id is None else 2
     lengths = np.diff(flat.offsets)
     text_tokens = lengths + np.where(lengths > 0, around, 0)
-    _refuse_inside(flat.ids, tokenizer)
     limit = rules.max_document_tokens
     if limit is None or not np.any(text_tokens > limit):
         rows = np.flatnonzero(lengths)
@@ -171,8 +160,10 @@ def _documents(
         is_split = rules.long_documents == "split"
         wanted = lengths if is_split else np.where(text_tokens > limit, 0, lengths)
         rows, starts, sizes = _pieces(wanted, flat.offsets, limit - around)
+    counts = np.zeros(tokenizer.vocab_size, np.int64)
     return EncodedTexts(
-        ids=_assemble(tokenizer, flat.ids, starts, sizes),
+        ids=assemble(tokenizer, flat.ids, starts, sizes, counts),
+        counts=counts,
         num_tokens=sizes + around,
         rows=rows,
         text_tokens=text_tokens,
@@ -190,42 +181,6 @@ def _pieces(lengths: Lengths, offsets: Lengths, room: int) -> tuple[Lengths, Len
     rows = np.repeat(np.arange(len(lengths)), counts)
     number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     return rows, offsets[rows] + number * room, np.minimum(lengths[rows] - number * room, room)
-
-
-def _refuse_inside(ids: np.ndarray[Any, Any], tokenizer: LoadedTokenizer) -> None:
-    if len(ids) and int(ids.max()) >= tokenizer.vocab_size:
-        raise IntegrityError(
-            f"the engine gave the id {int(ids.max()):,d}, the vocabulary has "
-            f"{tokenizer.vocab_size:,d} ids"
-        )
-    for name, token_id in (("EOS", tokenizer.eos_token_id), ("BOS", tokenizer.bos_token_id)):
-        if token_id is not None and np.any(ids == np.uint32(token_id)):
-            raise IntegrityError(
-                f"the tokenizer gave the {name} id {token_id} inside a document: it would end early"
-            )
-
-
-def _assemble(
-    tokenizer: LoadedTokenizer, plain: np.ndarray[Any, Any], starts: Lengths, sizes: Lengths
-) -> np.ndarray[Any, Any]:
-    """Return the ids of documents [start, start + size) of `plain` with EOS, and BOS, around."""
-    around = 1 if tokenizer.bos_token_id is None else 2
-    ends = np.cumsum(sizes + around)
-    total = int(ends[-1]) if len(ends) else 0
-    ids = np.empty(total, tokenizer.dtype)
-    is_plain = np.ones(total, bool)
-    is_plain[ends - 1] = False
-    if tokenizer.bos_token_id is not None:
-        is_plain[ends - sizes - 2] = False
-    used = int(sizes.sum())
-    if used != len(plain):
-        # Some texts were dropped: their ids lie between those of others.
-        plain = plain[np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(used)]
-    ids[is_plain] = plain
-    ids[ends - 1] = tokenizer.eos_token_id
-    if tokenizer.bos_token_id is not None:
-        ids[ends - sizes - 2] = tokenizer.bos_token_id
-    return ids
 
 
 def _count_special_strings(tokenizer: LoadedTokenizer, texts: pa.Array) -> int:

@@ -6,21 +6,24 @@ like the reference (`conformance.py`); else the next one is tried, with a warnin
 the run's report. A share of all documents is encoded by both for ever, and the first difference
 stops the run. Which engine encoded never shows in a byte: the ids are the reference's.
 
-An engine takes Arrow buffers and gives one flat array; no Python statement runs per token.
+An engine takes Arrow buffers and gives one flat array; no Python statement runs per token. It is
+given as much text at once as its memory allows (`batch_bytes`); how much that is never shows.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import tokenizers
 
 from assets.errors import ConfigurationError, IntegrityError
@@ -53,19 +56,24 @@ class FlatIds:
 class Encoder(Protocol):
     """What an engine does; special-token strings inside a text are plain text."""
 
+    batch_bytes: int
+    """UTF-8 bytes it is given at once, or one longer text: texts cannot be split exactly."""
+
     def encode(self, texts: pa.Array) -> FlatIds:
         """Encode texts (large_string, no nulls)."""
         ...
 
 
 class ReferenceEncoder:
-    """`tokenizers` itself."""
+    """`tokenizers` itself; takes 115 bytes of memory per byte of text while it works."""
+
+    batch_bytes = 1 << 20
 
     def __init__(self, reference: tokenizers.Tokenizer) -> None:
         self._reference = reference
 
     def encode(self, texts: pa.Array) -> FlatIds:
-        """Encode texts; takes 115 bytes of memory per byte of text while it works."""
+        """Encode texts."""
         found = self._reference.encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
         ids = [np.array(item.ids, np.uint32) for item in found]
         offsets = np.zeros(len(ids) + 1, np.int64)
@@ -74,7 +82,12 @@ class ReferenceEncoder:
 
 
 class GigatokenEncoder:
-    """gigatoken on Arrow's own buffers, on the calling thread."""
+    """gigatoken on Arrow's own buffers, on the calling thread.
+
+    It takes about 2 bytes of memory per byte of text, and some milliseconds per call.
+    """
+
+    batch_bytes = 16 << 20
 
     def __init__(self, value: dict[str, Any]) -> None:
         import awkward  # noqa: PLC0415 (0.3 s, and only where this engine runs)
@@ -86,7 +99,7 @@ class GigatokenEncoder:
         self._engine = load_hf_json(json.dumps({**value, "added_tokens": added}))
 
     def encode(self, texts: pa.Array) -> FlatIds:
-        """Encode texts without copying them; takes about 2 bytes of memory per byte of text."""
+        """Encode texts without copying them."""
         offsets, data = texts.buffers()[1:]
         if len(texts) == 0 or data is None:
             return FlatIds(ids=np.zeros(0, np.uint32), offsets=np.zeros(len(texts) + 1, np.int64))
@@ -103,7 +116,9 @@ class GigatokenEncoder:
 
 
 class FastokensEncoder:
-    """fastokens."""
+    """fastokens; takes about 6 bytes of memory per byte of text."""
+
+    batch_bytes = 4 << 20
 
     def __init__(self, value: dict[str, Any]) -> None:
         from fastokens import Tokenizer  # noqa: PLC0415 (only where this engine runs)
@@ -111,7 +126,7 @@ class FastokensEncoder:
         self._engine = Tokenizer.from_json_str(json.dumps(value))
 
     def encode(self, texts: pa.Array) -> FlatIds:
-        """Encode texts; takes about 6 bytes of memory per byte of text."""
+        """Encode texts."""
         ids, offsets = self._engine.encode_batch_flat(
             texts.to_pylist(), add_special_tokens=False, split_special_tokens=True
         )
@@ -140,7 +155,7 @@ class Engine:
     @property
     def version(self) -> str:
         """Version of the library."""
-        return importlib.metadata.version(self.name)
+        return library_version(self.name)
 
     def encode(self, texts: pa.Array) -> FlatIds:
         """Encode texts (large_string, no nulls).
@@ -149,7 +164,10 @@ class Engine:
             IntegrityError: the engine failed; the reference's own errors pass.
         """
         try:
-            return self.encoder.encode(texts)
+            pieces = [
+                self.encoder.encode(piece) for piece in slices(texts, self.encoder.batch_bytes)
+            ]
+            return pieces[0] if len(pieces) == 1 else _joined(pieces)
         except BaseException as error:  # a panic of Rust is no Exception
             if _is_stop(error) or self.name == REFERENCE:
                 raise
@@ -177,6 +195,24 @@ class Engine:
             )
 
 
+def slices(texts: pa.Array, num_bytes: int) -> Iterator[pa.Array]:
+    """Yield slices of up to `num_bytes` of text, or one longer text."""
+    ends = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False))
+    start = 0
+    while start < len(texts):
+        before = int(ends[start - 1]) if start else 0
+        end = max(int(np.searchsorted(ends, before + num_bytes, side="right")), start + 1)
+        yield texts.slice(start, end - start)
+        start = end
+
+
+def _joined(pieces: list[FlatIds]) -> FlatIds:
+    sizes = [np.diff(piece.offsets) for piece in pieces]
+    offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
+    ids = np.concatenate([np.zeros(0, np.uint32), *(piece.ids for piece in pieces)])
+    return FlatIds(ids=ids, offsets=offsets)
+
+
 class Sample:
     """Which documents of a part are compared: one in `SAMPLE_EVERY`, whatever encodes them."""
 
@@ -191,6 +227,12 @@ class Sample:
         self._next += SAMPLE_EVERY * len(taken) - num_documents
         self.count += len(taken)
         return taken
+
+
+@functools.cache
+def library_version(name: str) -> str:
+    """Return the version of an installed library; finding it takes milliseconds."""
+    return importlib.metadata.version(name)
 
 
 def load_engine(data: bytes, reference: tokenizers.Tokenizer, *, wanted: str = "auto") -> Engine:

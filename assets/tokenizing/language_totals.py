@@ -43,6 +43,11 @@ class LanguageTotals:
             for name in amounts:
                 self._totals[row["language"]][name] += row[f"{name}_sum"]
 
+    def sums(self) -> dict[str, int]:
+        """Return {documents, tokens, characters, bytes, words} of all languages together."""
+        totals = self._totals.values()
+        return {name: sum(total[name] for total in totals) for name in AMOUNTS}
+
     def as_dict(self) -> dict[str, dict[str, int]]:
         """Return {language: {documents, tokens, characters, bytes, words}}, sorted."""
         return {language: dict(self._totals[language]) for language in sorted(self._totals)}

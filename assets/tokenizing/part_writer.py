@@ -22,7 +22,7 @@ from assets.tokenizing.label_masks import SpanMasker
 from assets.tokenizing.language_totals import LanguageTotals
 from assets.tokenizing.membership import GroupFinder, Grouping, Groups
 from assets.tokenizing.token_bytes import token_bytes
-from assets.tokenizing.token_parts import fixed_binary_rows, group_name, tokens_schema
+from assets.tokenizing.token_parts import fixed_binary_rows, group_name, ids_column, tokens_schema
 from assets.tokenizing.tokenizer import LoadedTokenizer
 from assets.tokenizing.vocabulary import TOKEN_COUNTS, counts_table, pack_vocabulary
 
@@ -76,9 +76,7 @@ class PartWriter:
         self._rows_of_file: dict[bytes, int] = {}
         self._lengths = np.zeros(64, np.int64)
         self._languages = LanguageTotals()
-        self._totals = dict.fromkeys(
-            ("documents", "tokens", "characters", "bytes", "words", "special_strings", "pieces"), 0
-        )
+        self._totals = {"special_strings": 0, "pieces": 0}
 
     def write(self) -> PartEntry:
         """Write the part's data, ledger and vocabulary, and return its entry."""
@@ -106,7 +104,7 @@ class PartWriter:
             part=clean.part,
             fingerprint=self._fingerprint,
             objects=objects,
-            rows=self._totals["documents"],
+            rows=self._languages.sums()["documents"],
             files=tuple(self._span(span) for span in clean.files),
             statistics=self._statistics(ledger),
         )
@@ -146,13 +144,11 @@ class PartWriter:
         masked: list[pa.Array],
     ) -> pa.RecordBatch:
         lengths = encoded.num_tokens
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        ends = np.cumsum(lengths)
         eos = self._tokenizer.eos_token_id
-        if offsets[-1] != len(encoded.ids) or not np.all(encoded.ids[offsets[1:] - 1] == eos):
+        if ends[-1] != len(encoded.ids) or not np.all(encoded.ids[ends - 1] == eos):
             raise IntegrityError(f"{self._part.clean.part}: a document does not end with its EOS")
-        ids = pa.LargeListArray.from_arrays(
-            pa.array(offsets), pa.array(encoded.ids), type=self._schema.field("ids").type
-        )
+        ids = ids_column(encoded.ids, lengths)
         named = [documents.column(name) for name in ("doc_id", "row", "landed_path", "position")]
         columns = [*named, pa.array(lengths), ids]
         if groups is not None:
@@ -216,16 +212,10 @@ class PartWriter:
         self, rows: pa.RecordBatch, documents: pa.RecordBatch, encoded: EncodedTexts
     ) -> None:
         kept = rows if documents is rows else rows.filter(pa.array(encoded.pieces > 0))
-        text = kept.column("text")
         self._languages.add(kept, documents, encoded.num_tokens)
-        self._totals["documents"] += len(documents)
         self._totals["pieces"] += len(documents) - len(kept)
-        self._totals["tokens"] += len(encoded.ids)
-        self._totals["characters"] += pc.sum(pc.utf8_length(text)).as_py()
-        self._totals["bytes"] += pc.sum(pc.binary_length(text)).as_py()
-        self._totals["words"] += pc.sum(kept.column("num_words")).as_py() or 0
         self._totals["special_strings"] += encoded.special_strings
-        self._counts += np.bincount(encoded.ids, minlength=len(self._counts))
+        self._counts += encoded.counts
         # frexp gives the exact number of bits, where the logarithm of 2**k - 1 may round up to k.
         self._lengths += np.bincount(np.frexp(encoded.num_tokens)[1] - 1, minlength=64)
         names = fixed_binary_rows(documents.column("doc_id"))[:, :FILE_ID_BYTES]
@@ -247,6 +237,7 @@ class PartWriter:
         used = np.flatnonzero(self._lengths)
         return {
             **count_decisions(ledger),
+            **self._languages.sums(),
             **self._totals,
             # Compared with the reference, trivially so where that encodes.
             "sampled": self._sample.count,

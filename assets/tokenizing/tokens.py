@@ -35,7 +35,7 @@ from assets.tokenizing.part_writer import STAGE, PartRules, PartWriter
 from assets.tokenizing.tokenizer import LoadedTokenizer, library_versions
 from assets.tokenizing.train import TokenizerPin, check_pin, read_pin
 
-CODE_VERSION = 2
+CODE_VERSION = 3
 """Raised by hand when the same texts would give other ids or other columns."""
 
 

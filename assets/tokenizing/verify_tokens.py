@@ -21,6 +21,7 @@ from assets.manifest import PartEntry
 from assets.root import Root
 from assets.tokenizing.kept_parts import KeptPart
 from assets.tokenizing.token_bytes import TokenBytes, token_bytes
+from assets.tokenizing.token_parts import ids_of
 from assets.tokenizing.tokenizer import LoadedTokenizer
 
 SAMPLED = 64
@@ -107,7 +108,7 @@ class TokenVerifier:
         if table is None or not table.num_rows:
             nothing = np.zeros(0, np.int64)
             return _Rows(nothing, nothing, nothing)
-        ids = table["ids"].combine_chunks().flatten().to_numpy()
+        ids, _ = ids_of(table.to_batches()[0])
         ends = np.cumsum(table["num_tokens"].to_numpy())
         is_plain = np.ones(len(ids), bool)
         is_plain[ends - 1] = False

@@ -13,6 +13,7 @@ from assets.catalog.schema import TABLES
 from assets.errors import RootError
 from assets.manifest import Manifest
 from assets.root import Root
+from tests.assets.tokenizing.kept_root import part_ids
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_token_statistics_equal_a_count_over_all_ids(grown, catalog):
         ids: Counter[int] = Counter()
         for entry in Manifest.load(root, "tokens").entries():
             if entry.source == source:
-                for row in root.read_table(entry.objects["data"])["ids"].to_pylist():
+                for row in part_ids(root, entry):
                     lengths.append(len(row))
                     ids.update(row)
         assert (documents, tokens, unique) == (len(lengths), sum(lengths), len(ids))

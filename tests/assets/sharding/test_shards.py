@@ -21,11 +21,12 @@ from assets.sharding.index import ShardIndex
 from assets.sharding.shards import ShardReport, materialize_shards
 from assets.sharding.spans import find_spans, pending_documents
 from assets.storage.local import LocalStorage
+from assets.tokenizing.token_parts import read_doc_ids
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
 from olmo_loader.errors import IntegrityError
 from olmo_loader.shard_format import open_docs, read_header
-from tests.assets.tokenizing.kept_root import KeptRoot, Landed
+from tests.assets.tokenizing.kept_root import KeptRoot, Landed, part_ids
 
 WORDS = "abcdefg"
 
@@ -270,8 +271,8 @@ def check_contents(kept):
     """Every document in a shard has the ids that its token part has."""
     parts: dict[bytes, list[int]] = {}
     for entry in Manifest.load(kept.root, "tokens").entries():
-        table = kept.root.read_table(entry.objects["data"], ["doc_id", "ids"])
-        parts |= dict(zip(table["doc_id"].to_pylist(), table["ids"].to_pylist(), strict=True))
+        names = read_doc_ids(kept.root, entry.objects["data"])
+        parts |= dict(zip(names, part_ids(kept.root, entry), strict=True))
     records = ShardIndex(kept.root).records
     spans = find_spans(kept.root, records, parts)
     by_shard = {

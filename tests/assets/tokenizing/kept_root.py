@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
@@ -19,6 +20,7 @@ from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
 from assets.sources.landing_log import LandingEntry, LandingLog
 from assets.sources.tasks import expected_tasks
+from assets.tokenizing.token_parts import ids_of
 
 EOS = "<eos>"
 Landed = Mapping[tuple[str, str], Sequence[str | None]]
@@ -40,6 +42,15 @@ def word_tokenizer(
     path = folder / "words.json"
     path.write_text(tokenizer.to_str())
     return path
+
+
+def part_ids(root: Root, entry: PartEntry) -> list[list[int]]:
+    """Return the ids of every document of a token part, in order."""
+    found: list[list[int]] = []
+    for batch in root.read_batches(entry.objects["data"], ["ids"]):
+        ids, lengths = ids_of(batch)
+        found += [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
+    return found
 
 
 class KeptRoot:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from assets.errors import IntegrityError
 from assets.tokenizing import encode
 from assets.tokenizing.encode import EncodingRules, encode_texts, single_threaded
-from assets.tokenizing.engine import ENGINE_NAMES, Sample, load_engine
+from assets.tokenizing.engine import ENGINE_NAMES, ReferenceEncoder, Sample, load_engine
 from assets.tokenizing.tokenizer import load_tokenizer
 from tests.assets.tokenizing.kept_root import EOS, word_tokenizer
 from tests.shared_data import shared_folder
@@ -70,12 +70,10 @@ def test_an_eos_string_inside_a_text_is_plain_text_and_counted(words):
 @given(st.lists(st.text(alphabet="abcdefg <>eos", max_size=30), max_size=12))
 def test_slices_do_not_show(words, texts):
     whole = encoded(words, texts)
-    before = encode.BATCH_BYTES
-    encode.BATCH_BYTES = 5
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encode, "BATCH_BYTES", 9)
+        patch.setattr(ReferenceEncoder, "batch_bytes", 4)
         assert encoded(words, texts) == whole
-    finally:
-        encode.BATCH_BYTES = before
 
 
 def test_a_slice_is_bounded_or_one_text(words, monkeypatch):

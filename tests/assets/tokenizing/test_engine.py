@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import itertools
 import json
 import logging
@@ -39,6 +38,8 @@ class PanicException(BaseException):
 
 class Wrong:
     """An engine that changes one id of every text that says so."""
+
+    batch_bytes = 1 << 20
 
     def __init__(self, reference: Tokenizer, word: str) -> None:
         self._plain, self._word = ReferenceEncoder(reference), word
@@ -168,7 +169,7 @@ def test_an_interrupt_is_no_reason_to_fall_back(trained, monkeypatch):
 
 def test_the_first_difference_in_the_sample_stops_the_run(trained, monkeypatch):
     monkeypatch.setattr(engines, "_try", lambda *_: Wrong(trained[1], "dog"))
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9")
+    monkeypatch.setattr(engines, "library_version", lambda _: "9.9")
     engine = load_engine(*trained)
     texts = array("the cat", "the dog")
     flat = engine.encode(texts)
@@ -190,6 +191,8 @@ def test_of_a_long_document_the_begin_is_compared(trained, monkeypatch):
 
 def test_a_panic_while_encoding_names_engine_and_remedy(trained, monkeypatch):
     class Panics:
+        batch_bytes = 1 << 20
+
         def encode(self, texts):
             raise PanicException("unreachable")
 
