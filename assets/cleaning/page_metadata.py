@@ -24,11 +24,13 @@ DATE_NAMES = (
 )  # fmt: skip
 MAX_TITLE = 500
 """Characters of a title that are kept."""
+_NAMES = (b"property", b"name", b"itemprop")
+"""Attributes of a meta element that say what it is about, the first that has a value counts."""
 _MAX_TAGS = 256
 _MAX_TAG_BYTES = 4096
 """More tags, and longer ones, are not looked at."""
 _META, _TITLE, _TIME = range(3)
-_LT, _M, _T, _I = 0x3C, 0x6D, 0x74, 0x69
+_LT, _GT, _M, _T, _I = 0x3C, 0x3E, 0x6D, 0x74, 0x69
 _DATE = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})(?!\d)")
 _JSON_DATE = b'"datePublished"'
 
@@ -37,22 +39,26 @@ def page_metadata(markup: bytes) -> dict[str, str]:
     """Return {"title", "date"} of a page (UTF-8 markup), without what it does not say."""
     places = np.zeros((_MAX_TAGS, 2), np.int64)
     count = _find_tags(np.frombuffer(markup, np.uint8), places)
-    named: dict[str, str] = {}
+    named: dict[str, bytes] = {}
     title = time = ""
     for kind, start in places[:count].tolist():
+        if (kind == _TITLE and title) or (kind == _TIME and time):
+            continue
         attributes, end = _read_tag(markup, start)
         if kind == _META:
-            name = (
-                attributes.get("property") or attributes.get("name") or attributes.get("itemprop")
-            )
-            if name and "content" in attributes:
-                named.setdefault(name.lower(), attributes["content"])
-        elif kind == _TITLE and not title:
+            names = (_text(attributes[key]) for key in _NAMES if key in attributes)
+            name = next(filter(None, names), "")
+            if name and b"content" in attributes:
+                named.setdefault(name.lower(), attributes[b"content"])
+        elif kind == _TITLE:
             title = _text_until_tag(markup, end)
-        elif kind == _TIME and not time:
-            time = attributes.get("datetime", "")
-    found = {"title": _one_line(named.get("og:title") or title)}
-    dates = [named.get(name, "") for name in DATE_NAMES] + [_json_date(markup), time]
+        else:
+            time = _text(attributes.get(b"datetime", b""))
+    found = {"title": _one_line(_text(named.get("og:title", b"")) or title)}
+    dates = [_text(named[name]) for name in DATE_NAMES if name in named] + [
+        _json_date(markup),
+        time,
+    ]
     found["date"] = next(filter(None, map(_calendar_date, dates)), "")
     return {name: value for name, value in found.items() if value}
 
@@ -99,55 +105,36 @@ def _has(data: Any, at: int, first: int, second: int) -> Any:
     return data[at] | 0x20 == first and data[at + 1] | 0x20 == second
 
 
-def _read_tag(markup: bytes, start: int) -> tuple[dict[str, str], int]:
-    """Return the attributes of the tag whose name ends at `start`, and where the tag ends."""
+_ATTRIBUTE = re.compile(
+    rb"[\s/]*([^\s/>][^\s=>]*)\s*(?:=\s*(?:\"([^\"]*)\"?|'([^']*)'?|([^\s>]*)))?"
+)
+"""Spaces, a name (which may begin with "="), and a value in quotes or without; all linear."""
+
+
+def _read_tag(markup: bytes, start: int) -> tuple[dict[bytes, bytes], int]:
+    """Return the attributes of the tag whose name ends at `start`, and where the tag ends.
+
+    Names are lower case, values as they are written.
+    """
     tag = markup[start : start + _MAX_TAG_BYTES]
-    attributes: dict[str, str] = {}
+    attributes: dict[bytes, bytes] = {}
     at = 0
-    while at < len(tag) and tag[at : at + 1] != b">":
-        if tag[at : at + 1].isspace() or tag[at : at + 1] == b"/":
-            at += 1
-            continue
-        name, value, at = _read_attribute(tag, at)
-        attributes.setdefault(name, value)
+    while found := _ATTRIBUTE.match(tag, at):
+        name, double, single, bare = found.groups()
+        attributes.setdefault(name.lower(), double or single or bare or b"")
+        at = found.end()
+    while at < len(tag) and tag[at] != _GT:
+        at += 1
     return attributes, start + at + 1
 
 
-_NAME_END = re.compile(rb"[\s=>]")
-_VALUE_END = re.compile(rb"[\s>]")
-
-
-def _read_attribute(tag: bytes, at: int) -> tuple[str, str, int]:
-    """Return the attribute at `at`: name, value, where the next one may start."""
-    ends = _NAME_END.search(tag, at + 1)
-    name_end = len(tag) if ends is None else ends.start()
-    name = tag[at:name_end].decode(errors="replace").lower()
-    at = name_end
-    while tag[at : at + 1].isspace():
-        at += 1
-    if tag[at : at + 1] != b"=":
-        return name, "", at
-    at += 1
-    while tag[at : at + 1].isspace():
-        at += 1
-    quote = tag[at : at + 1]
-    if quote in (b'"', b"'"):
-        end = tag.find(quote, at + 1)
-        value, after = (
-            tag[at + 1 : end if end >= 0 else len(tag)],
-            end + 1 if end >= 0 else len(tag),
-        )
-    else:
-        ends = _VALUE_END.search(tag, at)
-        after = len(tag) if ends is None else ends.start()
-        value = tag[at:after]
-    return name, html.unescape(value.decode(errors="replace")), after
+def _text(value: bytes) -> str:
+    return html.unescape(value.decode(errors="replace"))
 
 
 def _text_until_tag(markup: bytes, start: int) -> str:
     end = markup.find(b"<", start, start + _MAX_TAG_BYTES)
-    text = markup[start:end] if end >= 0 else b""
-    return html.unescape(text.decode(errors="replace"))
+    return _text(markup[start:end]) if end >= 0 else ""
 
 
 def _one_line(text: str) -> str:
@@ -160,6 +147,8 @@ def _json_date(markup: bytes) -> str:
 
 
 def _calendar_date(text: str) -> str:
+    if not text:
+        return ""
     match = _DATE.search(text[:64])
     if match is None:
         return ""

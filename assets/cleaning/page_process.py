@@ -31,6 +31,8 @@ RECYCLE_BYTES = 256 << 20
 REQUEST_BYTES = 4 << 20
 REQUEST_PAGES = 64
 """A request ends at either; both sides hold one in memory."""
+ANSWER_BYTES = 1 << 20
+"""At most so much is read at once of answers that wait."""
 START_SECONDS = 120
 """A child may take so long by the clock to import its library."""
 WALL_FACTOR = 5
@@ -59,6 +61,8 @@ class PageProcess:
         self._extractor, self._cpu_seconds = extractor, cpu_seconds
         self._child: subprocess.Popen[bytes] | None = None
         self._served_bytes = 0
+        self._answers = bytearray()
+        """What was read of the child's answers and not used yet."""
 
     def extract(self, pages: Sequence[bytes]) -> list[bytes | Failure]:
         """Return for each page (UTF-8 markup) its text in UTF-8, or why there is none.
@@ -122,16 +126,17 @@ class PageProcess:
         assert child.stdout is not None
         answers = select.poll()
         answers.register(child.stdout, select.POLLIN)
-        data = bytearray()
-        while len(data) < size:
+        while len(self._answers) < size:
             if not answers.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 child.kill()
                 raise _DiedError(self._bury(is_late=True))
-            chunk = os.read(child.stdout.fileno(), size - len(data))
+            chunk = os.read(child.stdout.fileno(), ANSWER_BYTES)
             if not chunk:
                 raise _DiedError(self._bury(is_late=False))
-            data += chunk
-        return bytes(data)
+            self._answers += chunk
+        data = bytes(self._answers[:size])
+        del self._answers[:size]
+        return data
 
     def _bury(self, *, is_late: bool) -> Failure:
         """Return what the child died of, and forget it."""
@@ -149,6 +154,7 @@ class PageProcess:
     def _start(self) -> None:
         command = [sys.executable, "-P", "-m", "assets.cleaning.page_child"]
         self._served_bytes = 0
+        self._answers.clear()
         self._child = subprocess.Popen(  # noqa: S603 - our own module, with an argument from a fixed list
             [*command, self._extractor, str(self._cpu_seconds)],
             stdin=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -58,3 +59,14 @@ def test_the_stamp_changes_with_a_module_that_is_only_imported_by_an_import(
             monkeypatch.setitem(sys.modules, f"assets.{name}", module)
         stamps.append(source_stamp(str(folder / "top.py")))
     assert stamps[0] != stamps[1]
+
+
+def test_a_kernel_loads_no_package_that_no_kernel_uses():
+    # Extensions of numba (awkward) and SciPy cost more CPU than all kernels of a small run.
+    code = (
+        "import sys; from assets.cleaning.page_scan import scan_page; "
+        "scan_page(b'<p>', max_depth=9, max_nodes=9); "
+        "print(*{'awkward', 'scipy.linalg', 'duckdb', 'torch', 'dagster'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -62,7 +62,12 @@ def extract_pages(batch: Batch) -> None:
     is_page[numbers] = True
     texts = [b"" if isinstance(result, Rejected) else result for result in results]
     texts_of_pages = pa.array(texts, pa.large_binary()).cast(pa.large_string())
-    _describe(batch, [number for number in numbers if kept[number]])
+    described = [
+        (int(batch.rows[number]), page.markup)
+        for number, page in zip(numbers, pages, strict=True)
+        if kept[number]
+    ]
+    _describe(batch, described)
     batch.texts = pc.replace_with_mask(batch.texts, pa.array(is_page), texts_of_pages)
     batch.keep_only(kept)
 
@@ -78,12 +83,10 @@ def _pages(batch: Batch, numbers: list[int]) -> list[Page]:
     ]
 
 
-def _describe(batch: Batch, numbers: list[int]) -> None:
-    """Add what pages say of themselves to their metadata."""
+def _describe(batch: Batch, pages: list[tuple[int, bytes]]) -> None:
+    """Add what pages (row, markup) say of themselves to their metadata."""
     metadata = batch.documents["metadata"].to_pylist()
-    for number in numbers:
-        row = int(batch.rows[number])
-        markup = batch.texts[number].as_buffer().to_pybytes()
+    for row, markup in pages:
         metadata[row] = add_page_metadata(metadata[row], markup)
     place = DOCUMENTS.get_field_index("metadata")
     column = pa.array(metadata, DOCUMENTS.field(place).type)

@@ -54,7 +54,7 @@ _WIDER = {
     "iso8859-11": "cp874",
 }
 """Supersets that pages mean by the narrower name, as the Encoding Standard has it."""
-_CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_CONTROLS = bytes([*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
 _SAMPLE_CHARACTERS = 1 << 16
 MAX_CONTROLS = 0.05
 """Share of control and replacement characters above which a decoded file is not text."""
@@ -125,7 +125,9 @@ def declared_in_markup(data: bytes) -> str | None:
 def looks_binary(text: str) -> bool:
     """Tell whether decoded text is no text: full of control or undecodable characters."""
     sample = text[:_SAMPLE_CHARACTERS]
-    return len(_CONTROLS.findall(sample)) > MAX_CONTROLS * len(sample)
+    data = sample.encode("utf-8", "replace")
+    controls = len(data) - len(data.translate(None, _CONTROLS)) + sample.count("\ufffd")
+    return controls > MAX_CONTROLS * len(sample)
 
 
 def _is_wide(codec: str) -> bool:
@@ -150,6 +152,8 @@ def find_unmarked_unicode(data: bytes) -> str | None:
     at most 0x10 beside it; nothing else that is text has.
     """
     head = data[: META_BYTES & ~3]
+    if b"\0" not in head:
+        return None
     if len(head) >= 8 and len(head) % 4 == 0:
         for codec, high, plane, low in (("utf-32-be", 0, 1, 3), ("utf-32-le", 3, 2, 0)):
             has_text = head[low::4].count(0) < len(head) / 8
