@@ -7,12 +7,15 @@ attempt where the server may recover. One connection per thread and server is ke
 
 from __future__ import annotations
 
+import functools
 import http.client
+import io
 import os
 import re
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -30,7 +33,10 @@ _MOST_REDIRECTS = 4
 _CHUNK_BYTES = 1 << 18
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_LENGTH = re.compile("[0-9]{1,18}")
+_SHORT_BYTES = 1 << 16
+"""Longest body that is read for nothing, so that its connection can be used again."""
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "olmo-loader"}
 _BROKEN = (http.client.HTTPException, OSError)
 
@@ -43,6 +49,39 @@ class Guard(Protocol):
 
     def check_peer(self, url: str, address: str) -> None:
         """Look at the IP address that a host's name led to, before anything is sent there."""
+
+
+class _TimedAnswer(http.client.HTTPResponse):
+    """An answer that ends by a deadline, however slowly and in whatever form it comes.
+
+    A socket's own timeout starts anew with every byte: a server that sends one now and then, or
+    interim answers without end, would outlast it.
+    """
+
+    def __init__(self, sock: Any, *arguments: Any, deadline: float, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), deadline))
+
+
+class _TimedReader(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, deadline: float) -> None:
+        super().__init__()
+        self._raw, self._deadline = raw, deadline
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def readinto(self, buffer: Any, /) -> int | None:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError("the time was up")
+        return self._raw.readinto(buffer)
+
+    @override
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 class _Connections(dict[tuple[str, str], http.client.HTTPConnection]):
@@ -87,7 +126,7 @@ class HttpRanges:
             _check_status(answer, name, expected=200)
             length = answer.getheader("Content-Length")
             answer.read()
-            if length is None or not length.isdecimal():
+            if length is None or not _LENGTH.fullmatch(length):
                 raise ReadError(f"{name}: the server names no Content-Length, it is {length}")
             return answer.headers
 
@@ -110,6 +149,9 @@ class HttpRanges:
                 raise TransientError(f"the connection broke: {error!r}") from error
             if len(data) > most_bytes:
                 self._drop(address)
+            else:
+                data = _uncoded(answer, name, data, most_bytes)
+            if len(data) > most_bytes:
                 raise ReadError(f"{name}: a page of more than {most_bytes:,d} bytes")
             return address, data
 
@@ -163,8 +205,11 @@ class HttpRanges:
             answer = self._send_once(method, url, headers, deadline)
             if answer.status not in _REDIRECTS:
                 return answer, url
-            answer.read()
-            target = urljoin(url, answer.getheader("Location", ""))
+            if answer.length is not None and answer.length <= _SHORT_BYTES:
+                answer.read()
+            else:
+                self._drop(url)
+            target = _redirected(url, answer.getheader("Location", ""))
             if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
                 raise ReadError(f"{url}: redirected to {target}, away from https")
             url = target
@@ -179,6 +224,7 @@ class HttpRanges:
                 if connection.sock is None:
                     connection.connect()
                     self._check_peer(url, connection)
+                connection.response_class = functools.partial(_TimedAnswer, deadline=deadline)
                 connection.request(method, _target(url), headers={**_HEADERS, **headers})
                 return connection.getresponse()
             except _BROKEN as error:
@@ -187,6 +233,9 @@ class HttpRanges:
                 if used and not isinstance(error, TimeoutError):
                     continue
                 raise TransientError(f"no answer: {error!r}") from error
+            except UnicodeError as error:
+                self._drop(url)
+                raise ReadError(f"{url}: no name of a server, or no path: {error}") from error
         raise TransientError("no answer")
 
     def _receive(
@@ -262,6 +311,37 @@ def _fill(answer: http.client.HTTPResponse, buffer: memoryview, deadline: float)
         done += len(data)
     if answer.read(1):
         raise TransientError(f"the body is longer than {len(buffer)} bytes")
+
+
+def _redirected(url: str, location: str) -> str:
+    """Return the address a redirect leads to.
+
+    Raises:
+        ReadError: it leads to no address.
+    """
+    try:
+        target = urljoin(url, location)
+        _ = urlsplit(target).port
+    except ValueError as error:
+        raise ReadError(f"{url}: redirected to {location[:200]!r}: {error}") from error
+    return target
+
+
+def _uncoded(answer: http.client.HTTPResponse, name: str, data: bytes, most_bytes: int) -> bytes:
+    """Return the body of a page that a server coded though it was asked not to.
+
+    Raises:
+        ReadError: in another coding than gzip, or damaged.
+    """
+    coding = answer.getheader("Content-Encoding", "identity").strip().lower()
+    if coding in {"", "identity"}:
+        return data
+    try:
+        if coding in {"gzip", "x-gzip"}:
+            return zlib.decompressobj(wbits=31).decompress(data, most_bytes + 1)
+    except zlib.error as error:
+        raise ReadError(f"{name}: a damaged page: {error}") from error
+    raise ReadError(f"{name}: the page came as {coding[:40]!r}, which was not asked for")
 
 
 def check_url(url: str) -> str:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from assets.sources.stored_files import ChangedFileError, stored_sha256
+from assets.sources.stored_files import ChangedFileError, is_http, remote_stamp, stored_sha256
 
 CACHE_VARIABLE = "OLMO_DATA_CACHE"
 SETTLED_SECONDS = 2.0
@@ -91,6 +91,9 @@ class HashCache:
             return known
         try:
             sha256 = stored_sha256(url, size)
+            # Pieces of two versions of one size make a hash of neither.
+            if stamp is not None and is_http(url) and remote_stamp(url) != (size, stamp):
+                return None
         except ChangedFileError:
             return None
         if stamp is not None:

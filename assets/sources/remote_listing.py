@@ -6,14 +6,14 @@ A landed path is the path below the glob's wildcard-free folder, as it is for fi
 from __future__ import annotations
 
 import contextlib
+import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from html.parser import HTMLParser
+from dataclasses import dataclass, field
+from html import unescape
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
-
-from typing_extensions import override
 
 from assets.errors import LandingError
 from assets.sources.allowed_hosts import HostGuard
@@ -28,6 +28,15 @@ from assets.sources.stored_files import read_page, remote_stamp
 
 MOST_PAGE_BYTES = 16 << 20
 MOST_PAGES = 10_000
+MOST_DEPTH = 64
+MOST_FILES = 1_000_000
+"""Files that one pattern may name: each takes half a kilobyte while it is landed."""
+MOST_SECONDS = 1800
+"""Time for the index pages of one pattern, so that slow servers end as an error."""
+_LINK = re.compile(
+    r"""<a\s[^<>]{0,4000}?\bhref\s{0,9}=\s{0,9}(?:"([^"<>]{1,4000})"|'([^'<>]{1,4000})'|([^\s"'<>]{1,4000}))""",
+    re.IGNORECASE,
+)
 _PARALLEL = 16
 
 
@@ -40,6 +49,38 @@ class RemoteFile:
     size: int
     stamp: str | None
     """Changes with the content; None if the server tells nothing that does."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What one pattern may still cost; each method raises `LandingError` when it is used up."""
+
+    pages: int = field(default_factory=lambda: MOST_PAGES)
+    files: int = field(default_factory=lambda: MOST_FILES)
+    until: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
+
+    def take_page(self, folder: str) -> None:
+        self.take_time(folder)
+        self.pages -= 1
+        if self.pages < 0:
+            raise LandingError(
+                f"{folder}: more than {MOST_PAGES:,d} index pages; narrow the pattern"
+            )
+        if folder.count("/") > MOST_DEPTH:
+            raise LandingError(f"{folder}: folders more than {MOST_DEPTH} levels deep")
+
+    def take_files(self, folder: str, count: int) -> None:
+        self.files -= count
+        if self.files < 0:
+            raise LandingError(
+                f"{folder}: more than {MOST_FILES:,d} names; make it several sources"
+            )
+
+    def take_time(self, folder: str) -> None:
+        if time.monotonic() > self.until:
+            raise LandingError(
+                f"{folder}: the listing took more than {MOST_SECONDS:,d} s; narrow the pattern"
+            )
 
 
 def find_remote(pattern: str, *, source: str) -> list[RemoteFile]:
@@ -78,30 +119,47 @@ def _find_objects(pattern: str) -> list[RemoteFile]:
     folder, rest = split_wildcards(parts)
     place = "s3://" + "/".join([bucket, *folder])
     HostGuard().check_url(place)
-    found = []
-    for key, entry in _list_bucket("/".join([bucket, *folder])):
-        path = key.split("/")[1 + len(folder) :]
-        if entry["type"] == "file" and not key.endswith("/") and matches(path, rest):
-            stamp = f"{entry['size']}-{entry.get('ETag')}-{entry.get('LastModified')}"
-            found.append(
-                RemoteFile(
-                    landed_path=_checked(path), url=f"s3://{key}", size=entry["size"], stamp=stamp
-                )
-            )
+    found: list[RemoteFile] = []
+    budget = _Budget()
+    for entry in _list_bucket(bucket, "/".join([*folder, ""]), budget):
+        key, size = entry["Key"], int(entry["Size"])
+        path = key.split("/")[len(folder) :]
+        if not key.endswith("/") and matches(path, rest):
+            budget.take_files(place, 1)
+            stamp = f"{size}-{entry.get('ETag')}-{entry.get('LastModified')}"
+            url = f"s3://{bucket}/{key}"
+            found.append(RemoteFile(landed_path=_checked(path), url=url, size=size, stamp=stamp))
     return found
 
 
-def _list_bucket(prefix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_bucket(bucket: str, prefix: str, budget: _Budget) -> Iterator[dict[str, Any]]:
+    """Yield what S3 lists below a prefix, page by page: a bucket can hold more than memory does."""
     try:
         import s3fs  # noqa: PLC0415 - only those who read from S3 need it
+        from fsspec.asyn import sync  # noqa: PLC0415 - comes with s3fs
     except ImportError as error:
         raise LandingError("s3:// needs the package s3fs: pip install s3fs") from error
-    system = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False)
-    try:
-        yield from system.find(prefix + "/", detail=True).items()
-    except Exception as error:
-        # botocore's errors have no base of their own: no credentials, no region, no endpoint.
-        raise LandingError(f"s3://{prefix} cannot be listed: {error}") from error
+    place = f"s3://{bucket}/{prefix}"
+    system = s3fs.S3FileSystem(skip_instance_cache=True)
+    more: dict[str, str] = {}
+    while True:
+        budget.take_time(place)
+        request = {"Bucket": bucket, "Prefix": prefix, **more}
+        try:
+            page: dict[str, Any] = sync(
+                system.loop,
+                system._call_s3,  # noqa: SLF001 - `find` would hold the whole listing
+                "list_objects_v2",
+                timeout=60,
+                **request,
+            )
+        except Exception as error:
+            # botocore's errors have no base of their own: no credentials, no region, no endpoint.
+            raise LandingError(f"{place} cannot be listed: {error}") from error
+        yield from page.get("Contents", ())
+        if not page.get("IsTruncated"):
+            return
+        more = {"ContinuationToken": page["NextContinuationToken"]}
 
 
 def _ask(link: tuple[str, str]) -> RemoteFile:
@@ -118,13 +176,13 @@ def _find_links(pattern: str) -> Iterator[tuple[str, str]]:
     base = f"{parts.scheme}://{parts.netloc}/"
     folder, rest = split_wildcards(parts.path.lstrip("/").split("/"))
     start = base + "".join(f"{_quoted(name)}/" for name in folder)
-    budget = [MOST_PAGES]
+    budget = _Budget()
     for url, path in _walk(start, [], rest, budget):
         yield url, _checked(path)
 
 
 def _walk(
-    folder: str, path: list[str], pattern: list[str], budget: list[int]
+    folder: str, path: list[str], pattern: list[str], budget: _Budget
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield what lies at `folder` (a url that ends with `/`) and below by the rest of a pattern."""
     part, *rest = pattern
@@ -143,7 +201,7 @@ def _walk(
 
 
 def _descend(
-    folder: str, path: list[str], rest: list[str], budget: list[int]
+    folder: str, path: list[str], rest: list[str], budget: _Budget
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the file `path` ends with, or what the rest of a pattern names below that folder."""
     url = f"{folder}{_quoted(path[-1])}"
@@ -153,7 +211,7 @@ def _descend(
         yield url, path
 
 
-def _everything(folder: str, budget: list[int]) -> Iterator[tuple[str, list[str]]]:
+def _everything(folder: str, budget: _Budget) -> Iterator[tuple[str, list[str]]]:
     """Yield (url, path below `folder`) of all files below it that are not hidden."""
     for name, is_folder in _links(folder, budget):
         if is_folder and not name.startswith("."):
@@ -163,19 +221,16 @@ def _everything(folder: str, budget: list[int]) -> Iterator[tuple[str, list[str]
             yield f"{folder}{_quoted(name)}", [name]
 
 
-def _links(folder: str, budget: list[int]) -> list[tuple[str, bool]]:
+def _links(folder: str, budget: _Budget) -> list[tuple[str, bool]]:
     """Return (name, is a folder) of what an index page links to directly below itself, sorted.
 
     Pages that link to ever new folders are the server's; `budget` holds how many may still be read.
     """
-    budget[0] -= 1
-    if budget[0] < 0:
-        raise LandingError(f"{folder}: more than {MOST_PAGES:,d} index pages; narrow the pattern")
+    budget.take_page(folder)
     address, page = read_page(folder, MOST_PAGE_BYTES)
-    parser = _LinkParser()
-    parser.feed(page.decode("utf-8", "replace"))
     found = set()
-    for link in parser.links:
+    for match in _LINK.finditer(page.decode("utf-8", "replace")):
+        link = unescape(match[1] or match[2] or match[3] or "").strip()
         with contextlib.suppress(ValueError):  # not a url at all
             target = urljoin(address, link)
             if not target.startswith(address) or urlsplit(target).query:
@@ -184,21 +239,9 @@ def _links(folder: str, budget: list[int]) -> list[tuple[str, bool]]:
             plain, is_folder = name.removesuffix("/"), name.endswith("/")
             if plain and "/" not in plain:
                 found.add((unquote(plain), is_folder))
+    budget.take_files(folder, len(found))
     return sorted(found)
 
 
 def _quoted(name: str) -> str:
     return quote(unquote(name), safe="!$&'()*+,;=:@~")
-
-
-class _LinkParser(HTMLParser):
-    """Collects where the links of a page lead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-
-    @override
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            self.links += [value for name, value in attrs if name == "href" and value]

@@ -54,6 +54,11 @@ def open_stored(location: str, size: int) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(raw, min(PIECE_BYTES, max(size, 1))))
 
 
+def is_http(location: str) -> bool:
+    """Tell whether a location is a file on a web server."""
+    return urlsplit(location).scheme in {"http", "https"}
+
+
 def remote_stamp(url: str) -> tuple[int, str | None]:
     """Return the size of a file on a web server and what changes with its content.
 
@@ -99,7 +104,7 @@ class _RemoteFile(io.RawIOBase):
     def __init__(self, url: str, size: int) -> None:
         super().__init__()
         self._url, self._size, self._place = url, size, 0
-        single = _s3() if urlsplit(url).scheme == "s3" else _http()
+        single = _http() if is_http(url) else _s3()
         self._ranges = RemoteRanges(single)
         self._ranges.expect({url: size})
 
