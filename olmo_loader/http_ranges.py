@@ -17,7 +17,7 @@ import threading
 import time
 import zlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from olmo_loader.errors import (
@@ -61,6 +61,13 @@ class _TimedAnswer(http.client.HTTPResponse):
     def __init__(self, sock: Any, *arguments: Any, deadline: float, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
         self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), deadline))
+
+
+def _timed(deadline: float) -> type[http.client.HTTPResponse]:
+    # All that a connection does with the class of its answers is to call it.
+    return cast(
+        "type[http.client.HTTPResponse]", functools.partial(_TimedAnswer, deadline=deadline)
+    )
 
 
 class _TimedReader(io.RawIOBase):
@@ -224,7 +231,7 @@ class HttpRanges:
                 if connection.sock is None:
                     connection.connect()
                     self._check_peer(url, connection)
-                connection.response_class = functools.partial(_TimedAnswer, deadline=deadline)
+                connection.response_class = _timed(deadline)
                 connection.request(method, _target(url), headers={**_HEADERS, **headers})
                 return connection.getresponse()
             except _BROKEN as error:

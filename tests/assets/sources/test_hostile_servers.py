@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 # ruff: noqa: SIM117 (a server, and what is expected of it)
-
 import gzip
 import socketserver
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from typing_extensions import override
 
 from assets.errors import LandingError
 from assets.root import Root
@@ -32,43 +33,48 @@ from olmo_loader.retrying import RetryPolicy
 QUICK = RetryPolicy(attempts=2, first_wait_s=0.01, request_s=0.5, total_s=1.0)
 
 
-class _Talker(socketserver.StreamRequestHandler):
-    """Answers every request with the pieces of the server's script; a float is a pause."""
+class _Server(socketserver.ThreadingTCPServer):
+    """Answers every request with the pieces that `script` gives for its method and path."""
 
-    def handle(self):
-        server = self.server
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, script: Callable[[str, str], Iterable[bytes]], pause_s: float) -> None:
+        super().__init__(("127.0.0.1", 0), _Talker)
+        self.script, self.pause_s = script, pause_s
+        self.asked: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Talker(socketserver.StreamRequestHandler):
+    server: _Server
+
+    @override
+    def handle(self) -> None:
         while (line := self.rfile.readline()).strip():
             while self.rfile.readline().strip():
                 pass
             method, path, _ = line.decode().split(" ", 2)
-            server.asked.append(path)
+            self.server.asked.append(path)
             try:
-                for piece in server.script(method, path):
+                for piece in self.server.script(method, path):
                     self.wfile.write(piece)
                     self.wfile.flush()
-                    if server.pause_s:
-                        time.sleep(server.pause_s)
+                    if self.server.pause_s:
+                        time.sleep(self.server.pause_s)
             except OSError:
                 return
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
 @contextmanager
-def talk(script, pause_s=0.0):
-    server = _Server(("127.0.0.1", 0), _Talker)
-    server.script, server.pause_s, server.asked = script, pause_s, []
-    server.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
+def talk(script: Callable[[str, str], Iterable[bytes]], pause_s: float = 0.0) -> Iterator[_Server]:
+    with _Server(script, pause_s) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
 
 
 @pytest.fixture(autouse=True)
