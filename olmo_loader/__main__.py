@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.arguments import check_global_batch, check_whole
 from olmo_loader.errors import ConfigurationError, LoaderError
 from olmo_loader.order_file import verify_orders
 from olmo_loader.published import PublishedDataset, open_published
@@ -120,6 +121,8 @@ class _Step:
 
 
 def _find_step(options: argparse.Namespace) -> _Step:
+    if options.world_size is not None:
+        check_whole("--world-size", options.world_size, 1)
     if options.state is not None:
         state = LoaderState.from_json(read_state(options.state))
         data = open_published(options.dataset, state.plan)
@@ -136,7 +139,10 @@ def _find_step(options: argparse.Namespace) -> _Step:
         )
     if options.global_batch_size is None:
         raise ConfigurationError("--step needs --global-batch-size")
-    data, world = open_published(options.dataset, options.plan), options.world_size or 1
+    check_whole("--epoch", options.epoch, 0)
+    world = options.world_size or 1
+    check_global_batch(options.global_batch_size, world)
+    data = open_published(options.dataset, options.plan)
     begin, index = step_positions(
         data,
         step=options.step,
@@ -258,6 +264,10 @@ def run_bench(options: argparse.Namespace) -> int:
     """Print the ladder, the realised share of each source, and the verdict."""
     if (options.params is None) != (options.flops is None):
         raise ConfigurationError("--params and --flops go together")
+    for name in ("need", "params", "flops", "utilization"):
+        value = getattr(options, name)
+        if value is not None and not value > 0:
+            raise ConfigurationError(f"--{name} is a number above 0, not {value:g}")
     need = options.need
     if options.params is not None:
         need = tokens_needed(options.params, options.flops, options.utilization)
@@ -279,6 +289,7 @@ def run_bench(options: argparse.Namespace) -> int:
         )
     report = measure_against(options.dataset, options.plan, ladder, need or rungs[0].tokens_per_s)
     _write_shares(data, next(rung.tokens_per_source for rung in rungs if rung.tokens_per_source))
+    _write(f"a batch that waits in the queue: {report.bytes_per_batch:,} bytes")
     if need is None:
         _write(diagnose(rungs, None))
     else:

@@ -133,8 +133,14 @@ def check_resumable(work_dir: Path, record: dict[str, Any]) -> None:
 
 
 def verify_orders(work_dir: Path) -> Iterator[str]:
-    """Read every order in a work_dir and yield a sentence for each that is not what was written."""
+    """Read every order in a work_dir and yield a sentence for each that is not what was written.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
     records = [*(work_dir / ORDER_FOLDER).glob("*-*.json"), work_dir / ORDER_RECORD_FILE]
+    if len(records) == 1 and not records[0].exists():
+        raise ConfigurationError(f"{work_dir}: no order of a run in there")
     for record_path in sorted(records):
         path = record_path.with_suffix(".npy")
         try:
@@ -237,6 +243,7 @@ def _remove_older(path: Path, epoch: int) -> None:
         if int(other.stem.split("-")[1]) <= epoch - KEPT_EPOCHS:
             other.unlink(missing_ok=True)
             other.with_suffix(".npy").unlink(missing_ok=True)
+            other.with_suffix(".lock").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

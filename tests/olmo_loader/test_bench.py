@@ -72,6 +72,7 @@ def test_the_command_prints_rungs_shares_need_and_verdict(small, capsys):
     assert re.search(r"^books +\d+\.\d\d% +\d+\.\d\d%$", output, re.MULTILINE)
     head = r"^source +planned +realised  in [\d,]+ tokens with threads$"
     assert re.search(head, output, re.MULTILINE)
+    assert re.search(r"^a batch that waits in the queue: [\d,]+ bytes$", output, re.MULTILINE)
     assert "needed: 9,524 tokens/s" in output
     assert "the trainer waits" in output
     assert main(["bench", str(small.folder), *options[:-2]]) == 2

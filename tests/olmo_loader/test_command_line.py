@@ -173,3 +173,33 @@ def test_inspect_and_stats_of_a_data_set_on_a_server(small, capsys, monkeypatch,
                 assert main(command) == 0
             outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
+
+
+STEP = ["--step", "0", "--global-batch-size", "4"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        ("inspect", [*STEP[:3], "0"], "global_batch_size is a whole number from 1"),
+        ("inspect", [*STEP, "--world-size", "0"], "--world-size is a whole number from 1"),
+        ("inspect", [*STEP, "--world-size", "3"], "4 does not divide by 3 ranks"),
+        ("inspect", [*STEP, "--rank", "1"], "no rank 1 of 1; give --world-size"),
+        ("inspect", [*STEP, "--epoch", "-1"], "--epoch is a whole number from 0"),
+        ("inspect", [*STEP, "--plan", "zz"], "no plan zz; there is"),
+        ("inspect", STEP[:2], "--step needs --global-batch-size"),
+        ("inspect", ["--state", "/nowhere.json"], "/nowhere.json"),
+        ("inspect", [*STEP, "--balance-attention"], "ordering.packing to best_fit"),
+        ("bench", ["--need", "-5"], "--need is a number above 0, not -5"),
+        ("bench", ["--params", "0", "--flops", "1e15"], "--params is a number above 0"),
+        ("bench", ["--seconds", "0"], "no ladder can be climbed"),
+        ("verify", ["--audit", "/nowhere"], "no audit log"),
+        ("verify", ["--work-dir", "/nowhere"], "no order of a run in there"),
+    ],
+)
+def test_questions_that_have_no_answer(small, capsys, command, options, message: str):
+    assert main([command, str(small.folder), *options]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("error: ")
+    assert message in shown.err
+    assert shown.out == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,26 @@ from olmo_loader.batch_reader import BatchReader
 from olmo_loader.data_place import ReadingOptions
 from olmo_loader.published import open_published
 from olmo_loader.records import canonical_json, seal
-from olmo_loader.shard_files import SIDECAR_SUFFIXES, sidecar_path
+from olmo_loader.shard_files import CRC_SUFFIX, DOCS_SUFFIX, sidecar_path
 from olmo_loader.shard_index import shard_name
 from tests.olmo_loader.small_data import SmallDataset
+
+READ_SUFFIXES = (CRC_SUFFIX, DOCS_SUFFIX)
+_MOST_LINKS = 30_000
+"""Names that one file may have on any usual file system."""
 
 
 def resident() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
+
+
+def copied(shard: Path, target: Path) -> Path:
+    target.parent.mkdir()
+    shutil.copyfile(shard, target)
+    for suffix in READ_SUFFIXES:
+        shutil.copyfile(sidecar_path(shard, suffix), sidecar_path(target, suffix))
+    return target
 
 
 def many_shards(folder: Path, count: int) -> SmallDataset:
@@ -37,8 +50,10 @@ def many_shards(folder: Path, count: int) -> SmallDataset:
         name = shard_name("many", number, f"{number:016x}")
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        if number % _MOST_LINKS == 0:
+            original = copied(original, folder / f"original{number}" / original.name)
         os.link(original, path)
-        for suffix in SIDECAR_SUFFIXES:
+        for suffix in READ_SUFFIXES:
             os.link(sidecar_path(original, suffix), sidecar_path(path, suffix))
         place = {"from": 40 * number, "to": 40 * number + 40, "prev": previous}
         records.append({**first, **place, "shard": name, "seq": number + 1, "source": "many"})
@@ -60,7 +75,12 @@ def read_batches(reader: BatchReader, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("shards", "batches"), [(300, 1500), pytest.param(5_000, 10_000, marks=pytest.mark.slow)]
+    ("shards", "batches"),
+    [
+        (300, 1500),
+        pytest.param(5_000, 10_000, marks=pytest.mark.slow),
+        pytest.param(100_000, 10_000, marks=pytest.mark.deep),
+    ],
 )
 def test_memory_is_flat(tmp_path: Path, shards: int, batches: int):
     data = many_shards(tmp_path / "dataset", shards)
