@@ -52,6 +52,16 @@ def kernel(function: F) -> F:
     return compiled
 
 
+def inlined(function: F) -> F:
+    """Return `function` for use inside kernels that write it out where they call it.
+
+    It costs what the same lines cost there: for parts of loops run a hundred million times.
+    """
+    written_out: Any = njit(inline="always", nogil=True)(function)
+    made: F = written_out
+    return made
+
+
 def _ignore_constants(dispatcher: Any) -> None:
     """Let calls with a constant use the machine code for any value of its type."""
     unliteral: Any = types.unliteral

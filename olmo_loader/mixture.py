@@ -40,6 +40,10 @@ STOCHASTIC = "olmo.smoothed-deficit.Philox/v1"
 PASSES = "numpy.SeedSequence.PCG64.shuffle/v1"
 _FEW = 1024
 """Ranges up to which a loop over them is quicker than one array operation."""
+_LONG = 64
+"""Mean length of ranges from which on a loop is quicker."""
+_MANY = 1 << 16
+"""Ranges written together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,14 +174,15 @@ def fixed_shares(shares: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 Shuffle = Callable[[np.random.SeedSequence, NDArray[Any]], None]
+Ranges = NDArray[Any]
+"""Ranges of instance numbers, integers ``(ranges, 2)``: first, and one behind the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lot:
     """Instances of which a pass reads each equally often."""
 
-    ranges: NDArray[np.int64]
-    """Of instance numbers, ``(ranges, 2)``."""
+    ranges: Ranges
     times: float = 1.0
     """How often: so many whole copies, and a seeded fraction, another one in every pass."""
 
@@ -287,28 +292,21 @@ def fresh_units(whole: NDArray[np.int64], times: float = 1.0) -> GroupUnits:
     return GroupUnits(levels=(lots,), whole=lots)
 
 
-def ranges_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ascending numbers as ranges ``(ranges, 2)``."""
-    if not len(numbers):
-        return np.empty((0, 2), np.int64)
-    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    firsts = numbers[np.concatenate(([0], breaks))]
-    lasts = numbers[np.concatenate((breaks - 1, [len(numbers) - 1]))]
-    return np.stack((firsts, lasts + 1), axis=1).astype(np.int64)
-
-
-def fill(ranges: NDArray[np.int64], out: NDArray[Any]) -> None:
+def fill(ranges: Ranges, out: NDArray[Any]) -> None:
     """Write every number in some ranges into ``out``, in order."""
-    if len(ranges) == 0:
-        return
-    if len(ranges) < _FEW:
-        at = 0
-        for start, end in ranges.tolist():
-            out[at : at + end - start] = np.arange(start, end, dtype=out.dtype)
-            at += end - start
-        return
-    sizes = ranges[:, 1] - ranges[:, 0]
-    out[:] = np.repeat(ranges[:, 0] - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(out))
+    at = 0
+    for begin in range(0, len(ranges), _MANY):
+        part = ranges[begin : begin + _MANY].astype(np.int64)
+        sizes = part[:, 1] - part[:, 0]
+        total = int(sizes.sum())
+        if len(part) < _FEW or total > _LONG * len(part):
+            for start, end in part.tolist():
+                out[at : at + end - start] = np.arange(start, end, dtype=out.dtype)
+                at += end - start
+        else:
+            firsts = np.repeat(part[:, 0] - (np.cumsum(sizes) - sizes), sizes)
+            out[at : at + total] = firsts + np.arange(total)
+            at += total
 
 
 def number_dtype(end: int) -> np.dtype[Any]:

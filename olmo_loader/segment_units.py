@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +10,12 @@ from numpy.typing import NDArray
 
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.instance_tables import CHUNKED, InstanceTable, SpanFiles
-from olmo_loader.mixture import GroupUnits, Lot, Lots, Mixture, ranges_of
+from olmo_loader.mixture import GroupUnits, Lot, Lots, Mixture, Ranges
 from olmo_loader.mixture_sampler import MixtureSampler
 from olmo_loader.plan import Plan
+from olmo_loader.unread import range_blocks, unread_lots
 
 _CHUNK = 1 << 22
-
-Ranges = NDArray[np.int64]
 
 
 def shard_groups(records: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> list[int]:
@@ -103,6 +101,8 @@ def segment_units(
     whole: Sequence[list[GroupLots]],
     counts: NDArray[Any] | None,
     num_groups: int,
+    *,
+    goes_on: bool = False,
 ) -> list[GroupUnits]:
     """Return the units of each group.
 
@@ -115,20 +115,25 @@ def segment_units(
         whole: tables of the further passes.
         counts: how often each instance was read before; None: nothing was.
         num_groups: how many there are.
+        goes_on: the segment before had these further passes too: a group that is in one goes on
+            with it.
     """
     units = []
     for group in range(num_groups):
         found: list[Lots] = []
         for tables in levels:
             lots = _joined([table[group] for table in tables])
-            found += [lots] if counts is None else _unread(lots, counts)
-        units.append(
-            GroupUnits(
-                levels=tuple(level for level in found if level),
-                whole=_joined([table[group] for table in whole]),
-            )
-        )
+            found += [lots] if counts is None else unread_lots(lots, counts)
+        further = _joined([table[group] for table in whole])
+        if goes_on and counts is not None and _is_begun(further, counts):
+            found += unread_lots(further, counts)
+        units.append(GroupUnits(levels=tuple(level for level in found if level), whole=further))
     return units
+
+
+def _is_begun(lots: Lots, counts: NDArray[Any]) -> bool:
+    """Tell whether any instance of some lots was read."""
+    return any(bool(counts[start:end].any()) for lot in lots for start, end in lot.ranges.tolist())
 
 
 def _joined(parts: Sequence[GroupLots]) -> Lots:
@@ -138,31 +143,6 @@ def _joined(parts: Sequence[GroupLots]) -> Lots:
         Lot(ranges=np.concatenate([part[often] for part in parts if often in part]), times=often)
         for often in every
     )
-
-
-def copies_of(times: float) -> int:
-    """Return how often one pass reads an instance at most."""
-    return max(math.ceil(times), 1)
-
-
-def _unread(lots: Lots, counts: NDArray[Any]) -> list[Lots]:
-    """Return what of some lots was never read, and what the running pass still owes."""
-    members = [
-        np.concatenate([np.arange(start, end) for start, end in lot.ranges.tolist()])
-        for lot in lots
-    ]
-    if not members:
-        return []
-    found = [counts[numbers] for numbers in members]
-    passes = max(
-        -(-int(read.max()) // copies_of(lot.times)) for lot, read in zip(lots, found, strict=True)
-    )
-    never, fewer = [], []
-    for lot, numbers, read in zip(lots, members, found, strict=True):
-        owed = (read > 0) & (read < passes * copies_of(lot.times))
-        never.append(Lot(ranges=ranges_of(numbers[read == 0]), times=lot.times))
-        fewer.append(Lot(ranges=ranges_of(numbers[owed]), times=min(lot.times, 1.0)))
-    return [tuple(lot for lot in level if len(lot.ranges)) for level in (never, fewer)]
 
 
 def count_before(plan: Plan, position: int) -> NDArray[Any]:
@@ -202,6 +182,7 @@ def plan_units(plan: Plan, segment: int) -> list[GroupUnits]:
         [lots(number) for number in record["whole"]],
         count_before(plan, begin) if begin else None,
         len(mixture.groups),
+        goes_on=bool(record.get("goes_on")),
     )
 
 
@@ -280,9 +261,6 @@ def mean_tokens(units: Sequence[GroupUnits], tokens: PlanTokens) -> NDArray[np.f
 
 def _range_tokens(ranges: Ranges, tokens: PlanTokens) -> int:
     if tokens.are_equal:
-        return int((ranges[:, 1] - ranges[:, 0]).sum()) * int(tokens(ranges[:1, 0]).sum())
-    return sum(
-        int(tokens(np.arange(begin, min(begin + _CHUNK, end))).sum())
-        for start, end in ranges.tolist()
-        for begin in range(start, end, _CHUNK)
-    )
+        sizes = ranges[:, 1].astype(np.int64) - ranges[:, 0]
+        return int(sizes.sum()) * int(tokens(ranges[:1, 0]).sum())
+    return sum(int(tokens(numbers).sum()) for numbers in range_blocks(ranges))

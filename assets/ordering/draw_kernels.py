@@ -1,51 +1,68 @@
 """The compiled loops that draw a mixture, one instance after another.
 
-All arrays have one number per group, except the instances drawn, their groups and random bits (one
-per draw), and `order` and `tokens`, which hold the running pass of every group, one behind another.
+Arrays have one number per group, except the instances drawn, their groups and random bits (one per
+draw), and `order`, which holds the running pass of every group, one behind another. Where instances
+are not full, `tokens` holds the sizes of a window of each pass.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from assets.kernel import kernel
+from assets.kernel import inlined, kernel
 
 FULL = -1
 """The block is full, or the tokens asked for are drawn."""
 NEVER = -(1 << 62)
 
 
+class Groups(NamedTuple):
+    """Where the draws of every group are; all int64 ``(groups,)``."""
+
+    deficits: np.ndarray
+    """Fixed point."""
+    consumed: np.ndarray
+    """Real tokens drawn."""
+    drawn: np.ndarray
+    limits: np.ndarray
+    """Draws that are allowed."""
+    cursors: np.ndarray
+    """Draws of the running pass."""
+    ends: np.ndarray
+    """Cursor behind the last draw that can be made before the group is looked at again."""
+    starts: np.ndarray
+    """Place in `order` of the pass."""
+    windows: np.ndarray
+    """Place in `tokens` of the pass's first draw, were it there."""
+
+
 @kernel
-def draw_full(  # noqa: C901 (one loop, for speed)
+def draw_full(
     indices: np.ndarray,
-    groups: np.ndarray,
+    drawn_groups: np.ndarray,
     shares: np.ndarray,
     slots: int,
-    deficits: np.ndarray,
-    drawn: np.ndarray,
-    limits: np.ndarray,
-    cursors: np.ndarray,
-    sizes: np.ndarray,
-    starts: np.ndarray,
+    groups: Groups,
     order: np.ndarray,
 ) -> tuple[int, int]:
-    """Draw full instances by largest deficit; return how many, and the group that ran out or -1."""
+    """Draw full instances by largest deficit; return how many, and the group to look at or -1."""
+    # Unpacked once: in the loop it would cost as much as the draw.
+    deficits, _, drawn, limits, cursors, lasts, starts, _ = groups
     count = len(shares)
     steps = shares * slots
-    scores = deficits + steps
-    for number in range(count):
-        if shares[number] == 0:
-            scores[number] = NEVER
+    scores = _first_scores(deficits, steps, shares)
     group = int(np.argmax(scores))
     made, reason = 0, FULL
     cost = np.int64(slots) << 32
     while made < len(indices):
         cursor = cursors[group]
-        if cursor == sizes[group] or drawn[group] == limits[group]:
+        if cursor == lasts[group] or drawn[group] == limits[group]:
             reason = group
             break
         indices[made] = order[starts[group] + cursor]
-        groups[made] = group
+        drawn_groups[made] = group
         cursors[group] = cursor + 1
         drawn[group] += 1
         made += 1
@@ -67,18 +84,21 @@ def draw_full(  # noqa: C901 (one loop, for speed)
 
 
 @kernel
+def _first_scores(deficits: np.ndarray, steps: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    scores: np.ndarray = deficits + steps
+    for number in range(len(shares)):
+        if shares[number] == 0:
+            scores[number] = NEVER
+    return scores
+
+
+@kernel
 def draw_sized(
     indices: np.ndarray,
-    groups: np.ndarray,
+    drawn_groups: np.ndarray,
     shares: np.ndarray,
     slots: int,
-    deficits: np.ndarray,
-    consumed: np.ndarray,
-    drawn: np.ndarray,
-    limits: np.ndarray,
-    cursors: np.ndarray,
-    sizes: np.ndarray,
-    starts: np.ndarray,
+    groups: Groups,
     order: np.ndarray,
     tokens: np.ndarray,
     total: int,
@@ -87,31 +107,28 @@ def draw_sized(
     """Draw instances of any size by largest deficit, up to `end` tokens; see `draw_full`.
 
     Returns:
-        How many, the group that ran out or `FULL`, and the tokens drawn so far.
+        How many, the group to look at or `FULL`, and the tokens drawn so far.
     """
-    count = len(shares)
+    # Unpacked once: in the loop it would cost as much as the draw.
+    deficits, consumed, drawn, limits, cursors, lasts, starts, windows = groups
     made, reason = 0, FULL
     while made < len(indices) and total < end:
         group = _choose_by_deficit(shares, deficits, slots)
-        if cursors[group] == sizes[group] or drawn[group] == limits[group]:
+        if cursors[group] == lasts[group] or drawn[group] == limits[group]:
             reason = group
             break
-        place = starts[group] + cursors[group]
-        size = int(tokens[place])
-        for number in range(count):
+        size = int(tokens[windows[group] + cursors[group]])
+        indices[made] = order[starts[group] + cursors[group]]
+        drawn_groups[made] = group
+        for number in range(len(shares)):
             deficits[number] += shares[number] * size
-        deficits[group] -= np.int64(size) << 32
-        consumed[group] += size
-        cursors[group] += 1
-        drawn[group] += 1
+        _account(deficits, consumed, drawn, cursors, group, size)
         total += size
-        indices[made] = order[place]
-        groups[made] = group
         made += 1
     return made, reason, total
 
 
-@kernel
+@inlined
 def _choose_by_deficit(shares: np.ndarray, deficits: np.ndarray, slots: int) -> int:
     best, group = NEVER, 0
     for number in range(len(shares)):
@@ -121,19 +138,29 @@ def _choose_by_deficit(shares: np.ndarray, deficits: np.ndarray, slots: int) -> 
     return group
 
 
-@kernel
-def draw_stochastic(  # noqa: C901, PLR0912, PLR0915 (one loop: calls of kernels are not inlined)
-    indices: np.ndarray,
-    groups: np.ndarray,
-    shares: np.ndarray,
-    slots: int,
+@inlined
+def _account(
     deficits: np.ndarray,
     consumed: np.ndarray,
     drawn: np.ndarray,
-    limits: np.ndarray,
     cursors: np.ndarray,
-    sizes: np.ndarray,
-    starts: np.ndarray,
+    group: int,
+    size: int,
+) -> None:
+    """Note a draw of so many tokens, but for what all groups gain by it."""
+    deficits[group] -= np.int64(size) << 32
+    consumed[group] += size
+    cursors[group] += 1
+    drawn[group] += 1
+
+
+@kernel
+def draw_stochastic(
+    indices: np.ndarray,
+    drawn_groups: np.ndarray,
+    shares: np.ndarray,
+    slots: int,
+    groups: Groups,
     order: np.ndarray,
     tokens: np.ndarray,
     total: int,
@@ -147,60 +174,87 @@ def draw_stochastic(  # noqa: C901, PLR0912, PLR0915 (one loop: calls of kernels
 
     With no `tokens` every instance is full.
     """
-    count = len(shares)
-    steps = shares * slots
-    # They do not change from draw to draw.
-    lows, highs = np.empty(count, np.int64), np.empty(count, np.int64)
-    for number in range(count):
-        lows[number] = np.int64(shares[number] / kappa)
-        highs[number] = np.int64(shares[number] * kappa)
-    shift = 0
-    while 1 << shift < horizon:
-        shift += 1
-    is_shift = 1 << shift == horizon
-    rates, ends = np.empty(count, np.int64), np.empty(count, np.float64)
+    shift, steps = _exact_shift(horizon), shares * slots
+    ends = np.empty(len(shares), np.float64)
+    wanted = np.empty(len(shares), np.int64)
+    # Unpacked once: in the loop it would cost as much as the draw.
+    deficits, consumed, drawn, limits, cursors, lasts, starts, windows = groups
+    # Arrays of its own overlap no others, which makes the loops over groups twice as quick.
+    running, inverse = deficits.copy(), inverse.copy()
+    lows, highs = (shares / kappa).astype(np.int64), (shares * kappa).astype(np.int64)
     made, reason, size = 0, FULL, slots
     while made < len(indices) and total < end:
-        if is_shift:
-            for number in range(count):
-                wanted = shares[number] + (deficits[number] >> shift)
-                rates[number] = min(max(wanted, lows[number]), highs[number]) * inverse[number]
-        else:
-            for number in range(count):
-                wanted = shares[number] + _divide(deficits[number], horizon)
-                rates[number] = min(max(wanted, lows[number]), highs[number]) * inverse[number]
-        # Kept out of the loops above, which have no sum and run several groups at once.
-        sums = np.int64(0)
-        for number in range(count):
-            sums += rates[number]
-            ends[number] = np.float64(sums)
-        threshold = (np.float64(bits[made] >> np.uint64(11)) * 2.0**-53) * np.float64(sums)
-        group = 0
-        while ends[group] <= threshold:
-            group += 1
-        if cursors[group] == sizes[group] or drawn[group] == limits[group]:
+        _sum_rates(shares, running, lows, highs, inverse, horizon, shift, wanted, ends)
+        group = _pick(ends, bits[made])
+        if cursors[group] == lasts[group] or drawn[group] == limits[group]:
             reason = group
             break
-        place = starts[group] + cursors[group]
         if len(tokens):
-            size = int(tokens[place])
-            for number in range(count):
-                deficits[number] += shares[number] * size
+            size = int(tokens[windows[group] + cursors[group]])
+            for number in range(len(shares)):
+                running[number] += shares[number] * size
         else:
-            for number in range(count):
-                deficits[number] += steps[number]
-        deficits[group] -= np.int64(size) << 32
-        consumed[group] += size
-        cursors[group] += 1
-        drawn[group] += 1
+            for number in range(len(shares)):
+                running[number] += steps[number]
+        indices[made] = order[starts[group] + cursors[group]]
+        drawn_groups[made] = group
+        _account(running, consumed, drawn, cursors, group, size)
         total += size
-        indices[made] = order[place]
-        groups[made] = group
         made += 1
+    deficits[:] = running
     return made, reason, total
 
 
 @kernel
+def _exact_shift(number: int) -> int:
+    """Return the power of 2 that a number is, -1 if it is none."""
+    shift = 0
+    while 1 << shift < number:
+        shift += 1
+    return shift if 1 << shift == number else -1
+
+
+@inlined
+def _sum_rates(
+    shares: np.ndarray,
+    deficits: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    inverse: np.ndarray,
+    horizon: int,
+    shift: int,
+    wanted: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """Write the sums of the groups' probabilities, not divided by their sum, into `ends`."""
+    count = len(shares)
+    if shift >= 0:
+        for number in range(count):
+            share = shares[number] + (deficits[number] >> shift)
+            bounded = min(max(share, lows[number]), highs[number])
+            wanted[number] = bounded * inverse[number]
+    else:
+        for number in range(count):
+            share = shares[number] + _divide(deficits[number], horizon)
+            bounded = min(max(share, lows[number]), highs[number])
+            wanted[number] = bounded * inverse[number]
+    # Kept out of the loops above, which have no sum and run several groups at once.
+    sums = np.int64(0)
+    for number in range(count):
+        sums += wanted[number]
+        ends[number] = np.float64(sums)
+
+
+@inlined
+def _pick(ends: np.ndarray, bits: np.uint64) -> int:
+    threshold = (np.float64(bits >> np.uint64(11)) * 2.0**-53) * ends[-1]
+    group = 0
+    while ends[group] <= threshold:
+        group += 1
+    return group
+
+
+@inlined
 def _divide(number: int, divisor: int) -> int:
     """Return the floor of a quotient below 2^52: a product, off by one at most, and corrected."""
     found = np.int64(np.floor(np.float64(number) * (1.0 / np.float64(divisor))))

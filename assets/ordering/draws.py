@@ -1,7 +1,8 @@
 """The order of a mixture, drawn ahead: the same sequence as `olmo_loader.mixture.MixtureSampler`.
 
 Draws are made in blocks by compiled code and written as they come. In memory are the pass of every
-group that is being drawn (as many numbers as the order has, at most), and one block.
+group that is being drawn (as many numbers as the order has, at most), one block, and the sizes of
+the next draws of each group.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assets.errors import ConfigurationError
-from assets.ordering.draw_kernels import draw_full, draw_sized, draw_stochastic
+from assets.ordering.draw_kernels import Groups, draw_full, draw_sized, draw_stochastic
 from assets.ordering.shuffles import shuffle
 from olmo_loader.mixture import (
     ONE,
@@ -26,6 +27,9 @@ from olmo_loader.mixture import (
 
 BLOCK = 1 << 20
 """Draws between two looks at the state."""
+WINDOWS = 1 << 21
+"""Draws whose sizes are looked up ahead, of all groups together."""
+LEAST_WINDOW = 256
 
 _ENDED, _STOPPED = -2, -3
 _NO_END = 1 << 62
@@ -130,16 +134,23 @@ class _Run:
         limits = draws.limits
         if limits is None:
             limits = pass_limits(draws.mixture, draws.units)
-        self._limits = np.array(limits, np.int64)
-        weights = np.array(draws.mixture.weights)
-        self._state.active[:] = weights > 0
-        self._cursors = np.zeros(count, np.int64)
+        self._state.active[:] = np.array(draws.mixture.weights) > 0
         self._sizes = np.zeros(count, np.int64)
-        self._starts = np.zeros(count, np.int64)
+        self._groups = Groups(
+            deficits=self._state.deficits,
+            consumed=self._state.consumed,
+            drawn=self._state.drawn,
+            limits=np.array(limits, np.int64),
+            cursors=np.zeros(count, np.int64),
+            ends=np.zeros(count, np.int64),
+            starts=np.zeros(count, np.int64),
+            windows=np.zeros(count, np.int64),
+        )
         self._order = self._make_room()
-        self._tokens = np.empty(0, np.int32) if draws.tokens_of is None else self._token_room()
+        self._window = 0 if draws.tokens_of is None else max(WINDOWS // count, LEAST_WINDOW)
+        self._tokens = np.empty(count * self._window, np.int32)
         # A group that may not be drawn has no pass: it is found exhausted when its turn comes.
-        for group in np.flatnonzero(self._state.active & (self._limits > 0)).tolist():
+        for group in np.flatnonzero(self._state.active & (self._groups.limits > 0)).tolist():
             self._begin_pass(group, 0)
         means = draws.mean_tokens
         full = np.full(count, float(draws.slots))
@@ -153,19 +164,16 @@ class _Run:
             if active and limit > 0
             else 0
             for item, limit, active in zip(
-                self._draws.units, self._limits, self._state.active, strict=True
+                self._draws.units, self._groups.limits, self._state.active, strict=True
             )
         ]
-        self._starts[:] = np.concatenate(([0], np.cumsum(rooms)[:-1]))
+        self._groups.starts[:] = np.concatenate(([0], np.cumsum(rooms)[:-1]))
         end = max((item.end for item in self._draws.units), default=0)
         return np.empty(sum(rooms), number_dtype(end))
 
-    def _token_room(self) -> np.ndarray:
-        return np.empty(len(self._order), np.int32)
-
     def _make_table(self) -> np.ndarray:
         if not self._state.active.any():
-            return np.empty((0, len(self._limits)), np.int64)
+            return np.empty((0, len(self._state.active)), np.int64)
         return self._draws.mixture.share_table(self._state.active)
 
     def _begin_pass(self, group: int, number: int) -> None:
@@ -173,13 +181,24 @@ class _Run:
         units = draws.units[group]
         if number == 0 and units.first_size() == 0:
             number = 1
-        start, size = int(self._starts[group]), units.pass_size(number)
+        start, size = int(self._groups.starts[group]), units.pass_size(number)
         found = self._order[start : start + size]
         units.draw_pass(number, (draws.seed, draws.segment, group), found, shuffle)
-        if draws.tokens_of is not None:
-            self._tokens[start : start + size] = draws.tokens_of(found)
         self._state.passes[group] = number
-        self._cursors[group], self._sizes[group] = 0, size
+        self._groups.cursors[group], self._sizes[group] = 0, size
+        self._look_ahead(group)
+
+    def _look_ahead(self, group: int) -> None:
+        """Look the sizes of the group's next draws up, if they have sizes."""
+        cursor, size = int(self._groups.cursors[group]), int(self._sizes[group])
+        if self._draws.tokens_of is None:
+            self._groups.ends[group] = size
+            return
+        end = min(cursor + self._window, size)
+        start, place = int(self._groups.starts[group]), group * self._window
+        sizes = self._draws.tokens_of(self._order[start + cursor : start + end])
+        self._tokens[place : place + end - cursor] = sizes
+        self._groups.windows[group], self._groups.ends[group] = place - cursor, end
 
     def block(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Draw until a block is full or the segment ends."""
@@ -204,36 +223,28 @@ class _Run:
             return np.empty(0, np.uint64)
         return draw_bits(draws.seed, draws.segment, self._state.draws, BLOCK)
 
-    def _fill(self, indices: np.ndarray, groups: np.ndarray, bits: np.ndarray) -> tuple[int, int]:
-        draws, state, mixture = self._draws, self._state, self._draws.mixture
-        wanted = _NO_END if mixture.tokens is None else mixture.tokens
-        if state.tokens >= wanted:
-            return 0, _ENDED
-        steps, decay = len(self._table) - 1, max(mixture.temperature.decay_tokens, 1)
-        step = min(state.tokens * steps // decay, steps)
-        # The first number of tokens at which the next step of the schedule holds.
+    def _step(self) -> tuple[np.ndarray, int]:
+        """Return the shares that hold now, and the tokens at which others hold."""
+        steps = len(self._table) - 1
+        decay = max(self._draws.mixture.temperature.decay_tokens, 1)
+        step = min(self._state.tokens * steps // decay, steps)
         change = _NO_END if step == steps else ((step + 1) * decay + steps - 1) // steps
-        shares, before = self._table[step], state.tokens
-        end = min(wanted, change)
-        if len(self._tokens) or len(bits):
+        return self._table[step], change
+
+    def _fill(self, indices: np.ndarray, groups: np.ndarray, bits: np.ndarray) -> tuple[int, int]:
+        state, wanted = self._state, self._draws.mixture.tokens
+        if wanted is not None and state.tokens >= wanted:
+            return 0, _ENDED
+        shares, change = self._step()
+        before, end = state.tokens, change if wanted is None else min(wanted, change)
+        if self._draws.tokens_of is not None or len(bits):
             made, reason, state.tokens = self._draw(indices, groups, bits, shares, end)
         else:
-            most = min(len(indices), -((before - end) // draws.slots))
-            made, reason = draw_full(
-                indices[:most],
-                groups,
-                shares,
-                draws.slots,
-                state.deficits,
-                state.drawn,
-                self._limits,
-                self._cursors,
-                self._sizes,
-                self._starts,
-                self._order,
-            )
-            state.tokens += made * draws.slots
-            state.consumed[:] = state.drawn * draws.slots
+            slots = self._draws.slots
+            most = indices[: min(len(indices), -((before - end) // slots))]
+            made, reason = draw_full(most, groups, shares, slots, self._groups, self._order)
+            state.tokens += made * slots
+            state.consumed[:] = state.drawn * slots
         state.targets += shares * ((state.tokens - before) / ONE)
         state.draws += made
         return made, reason
@@ -246,18 +257,20 @@ class _Run:
         shares: np.ndarray,
         end: int,
     ) -> tuple[int, int, int]:
-        state, mixture = self._state, self._draws.mixture
-        found = (state.deficits, state.consumed, state.drawn)
-        passes = (self._limits, self._cursors, self._sizes, self._starts, self._order, self._tokens)
-        block = (indices, groups, shares, self._draws.slots, *found, *passes, state.tokens, end)
+        mixture, total = self._draws.mixture, self._state.tokens
+        passes = (self._groups, self._order, self._tokens)
+        block = (indices, groups, shares, self._draws.slots, *passes, total, end)
         if not len(bits):
             return draw_sized(*block)
         return draw_stochastic(*block, bits, self._inverse, mixture.horizon_tokens, mixture.kappa)
 
     def _exhaust(self, group: int) -> int:
-        """Go on after a group's pass is over: its next pass, without it, or not at all."""
-        if self._state.drawn[group] < self._limits[group]:
-            self._begin_pass(group, int(self._state.passes[group]) + 1)
+        """Go on where a group's draws end: further in its pass, with the next one, or without."""
+        if self._state.drawn[group] < self._groups.limits[group]:
+            if self._groups.cursors[group] < self._sizes[group]:
+                self._look_ahead(group)
+            else:
+                self._begin_pass(group, int(self._state.passes[group]) + 1)
             return 0
         if self._draws.mixture.exhausted != "renormalise":
             self._state.short = group

@@ -139,6 +139,26 @@ def _check_consumed(parent: Plan, extension: Extension) -> None:
             f"plan {parent.plan_id} is one pass of {available:,d} positions, {consumed:,d} cannot "
             f"have been consumed; give at most {available:,d}"
         )
+    first = _first_position(parent)
+    if consumed < first:
+        raise ConfigurationError(
+            f"plan {parent.plan_id} cut or packed again what was unread at position {first:,d}; "
+            f"before it, at {consumed:,d}, it is plan {parent.record['parent']} still: extend that "
+            f"one (--plan {parent.record['parent']} --consumed {consumed})"
+        )
+
+
+def _first_position(parent: Plan) -> int:
+    """Return the first position from which on the tables of a plan's last segment hold."""
+    segments = parent.record["segments"]
+    levels = segments[-1].get("levels")
+    least = min((number for level in levels or () for number in level), default=0)
+    return min(
+        int(segment["first_instance"])
+        for segment in segments
+        if min((number for level in segment.get("levels") or [[0]] for number in level), default=0)
+        >= least
+    )
 
 
 def prefix_order(parent: Plan, start: int, end: int) -> Order:
@@ -294,8 +314,11 @@ class _Maker:
             if segment.get("is_copied"):
                 continue
             begun = {**segment, "levels": found.levels, "whole": found.whole}
+            if found.goes_on:
+                begun["goes_on"] = True
             live = [*(table for level in found.levels for table in level), *found.whole]
-            if times := self._wants.times(found.tables, live, tables.first_shards()):
+            first_shards = tables.first_shards()
+            if times := self._wants.times(found.tables, live, first_shards, found.times):
                 begun["times"] = times
             if segment["mixture"] is None:
                 segments[number] = self._write_shuffled(writer, tables, begun, number, counts)

@@ -18,7 +18,7 @@ from assets.ordering.pack_plan import (
     weighted_groups,
 )
 from assets.ordering.published import dataset_dir
-from assets.ordering.recut import Unread, find_unread, write_joined
+from assets.ordering.recut import ReadRanges, StreamCutter, Unread, find_unread
 from assets.ordering.shard_wants import ShardWants
 from assets.ordering.tails import DROP, tails_of, write_tails
 from assets.root import Root
@@ -40,7 +40,11 @@ class ExtendedTables:
     """Tables of the first pass, level by level."""
     whole: list[int]
     """Tables of further passes."""
-    lost: int
+    goes_on: bool = False
+    """The segment before had these further passes too, see `segment_units`."""
+    times: dict[int, float] = field(default_factory=dict)
+    """Tables that stand for the rest of a pass -> how often it reads them."""
+    lost: int = 0
     """Tokens that cutting again left over: less than one instance per group."""
     tails: dict[str, dict[str, int]] = field(default_factory=dict)
     """By group: what was done with the tails of the shards that were cut, see `TailTables`."""
@@ -76,7 +80,7 @@ def extend_tables(
     maker = _Tables(root, folder, parent, shards, takedowns, wants)
     if wants.needs_cut:
         return maker.cut_again(counts, sequence_length, groups, repeats=max_repetition > 1)
-    return maker.append(sequence_length)
+    return maker.append(sequence_length, is_mixed=bool(groups))
 
 
 class _Tables:
@@ -96,6 +100,7 @@ class _Tables:
         self._writer: SpanWriter | None = None
         self._is_packed = parent.record["packing"] != CUT
         self._tails: dict[str, dict[str, int]] = {}
+        self._times: dict[int, float] = {}
 
     @property
     def _end(self) -> int:
@@ -110,7 +115,9 @@ class _Tables:
                 self._writer.copy(files)
         return self._writer
 
-    def _finish(self, levels: list[list[int]], whole: list[int], lost: int) -> ExtendedTables:
+    def _finish(
+        self, levels: list[list[int]], whole: list[int], *, goes_on: bool = False, lost: int = 0
+    ) -> ExtendedTables:
         if self._parent.open_spans() is not None:
             self._open_writer()
         spans = None if self._writer is None else self._writer.close()
@@ -119,6 +126,8 @@ class _Tables:
             spans=spans,
             levels=levels,
             whole=whole,
+            goes_on=goes_on,
+            times=self._times,
             lost=lost,
             tails=self._tails,
         )
@@ -164,11 +173,11 @@ class _Tables:
         self._tables.append(span_table(first, end, length, first_index=self._end))
         return len(self._tables) - 1
 
-    def append(self, length: int) -> ExtendedTables:
+    def append(self, length: int, *, is_mixed: bool) -> ExtendedTables:
         """Keep the parent's instances, and number those of new shards."""
         last = self._parent.record["segments"][-1]
         every = list(range(len(self._tables)))
-        live = [number for level in last.get("levels", [every]) for number in level]
+        levels = [list(level) for level in last.get("levels", [every])]
         whole = list(last.get("whole", every))
         added: list[int] = []
         if len(self._shards) > len(self._parent.shards):
@@ -177,34 +186,45 @@ class _Tables:
             else:
                 added = [self._add_chunked(length, len(self._parent.uses))]
                 added += self._add_tails(length, len(self._parent.shards))
-        return self._finish([[*live, *added]], [*whole, *added], 0)
+        # Tables that were cut again are in no further pass, and keep what they are owed.
+        cut = {number for level in levels for number in level} - set(whole)
+        if is_mixed == (last["mixture"] is not None):
+            owed = {table: times for table, _, times in last.get("times") or ()}
+            self._times = {number: owed.get(number, 1.0) for number in sorted(cut)}
+        levels[0] += added
+        return self._finish(levels, [*whole, *added], goes_on=bool(cut))
 
     def cut_again(
         self, counts: np.ndarray, length: int, groups: Sequence[str], *, repeats: bool
     ) -> ExtendedTables:
         """Cut or pack what is unread into instances of another length, group by group."""
-        coverage = Coverage(self._parent, draws=counts)
         num_tokens = [record["n_tokens"] for record in self._shards]
+        coverage = Coverage(self._parent, draws=counts)
+        ranges = ReadRanges(coverage, num_tokens, len(self._parent.shards))
         levels: list[list[int]] = [[], []]
         lost = 0
         for classes in self._shards_by_group(groups):
-            for unread in find_unread(coverage, num_tokens, classes, len(self._parent.shards)):
+            stream = StreamCutter(self._open_writer(), length)
+            for unread in find_unread(ranges, classes):
                 first = self._open_writer().num_instances
                 if self._is_packed:
-                    ends = self._pack_unread(unread, length)
+                    self._pack_unread(unread, length)
                 else:
-                    ends, rest = write_joined(self._open_writer(), unread, length)
-                    lost += rest
-                for level, (start, end) in enumerate(zip([first, *ends], ends, strict=False)):
-                    if end > start:
-                        levels[level].append(self._add_spans(start, end, length))
+                    for spans in unread.spans():
+                        stream.add(spans)
+                end = self._open_writer().num_instances
+                if end > first:
+                    table = self._add_spans(first, end, length)
+                    levels[unread.level].append(table)
+                    self._times[table] = unread.times
+            lost += stream.waiting
         whole: list[int] = []
         if not self._is_packed:
             whole = [self._add_chunked(length, len(self._wants.uses) - len(self._shards))]
             whole += self._add_tails(length, 0) if repeats else []
         elif repeats:
             whole = self._pack_shards(0, length)
-        return self._finish([level for level in levels if level] or [[]], whole, lost)
+        return self._finish([level for level in levels if level] or [[]], whole, lost=lost)
 
     def _shards_by_group(self, groups: Sequence[str]) -> list[dict[float, list[int]]]:
         """Return the shards of each group by how often they are wanted, without retired ones."""
@@ -245,15 +265,11 @@ class _Tables:
                 added.append(self._add_spans(packer.first, end, length))
         return added
 
-    def _pack_unread(self, unread: Unread, length: int) -> list[int]:
-        ends = []
-        for spans in (unread.never, unread.fewer):
-            packer = self._packer(length)
-            for shard in np.unique(spans["shard"]).tolist():
-                self._add_unread(packer, shard, spans[spans["shard"] == shard])
-            packer.finish()
-            ends.append(self._open_writer().num_instances)
-        return ends
+    def _pack_unread(self, unread: Unread, length: int) -> None:
+        packer = self._packer(length)
+        for spans in unread.spans():
+            self._add_unread(packer, int(spans["shard"][0]), spans)
+        packer.finish()
 
     def _add_unread(self, packer: Packer, shard: int, spans: np.ndarray) -> None:
         """Give a packer the documents, or parts of documents, in unread ranges of a shard."""

@@ -12,7 +12,8 @@ from assets.ordering.coverage import Coverage, range_tokens
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.recut import read_counts
 from olmo_loader.mixture import GroupUnits, Mixture, pass_limits
-from olmo_loader.segment_units import copies_of, mean_tokens, shard_groups
+from olmo_loader.segment_units import mean_tokens, shard_groups
+from olmo_loader.unread import copies_of, range_blocks
 
 _EPSILON = 1e-9
 
@@ -27,7 +28,8 @@ def draw_limits(
     """Return the draws that a segment allows each group.
 
     The first pass goes on with the pass before the segment. After it everything was read as often
-    as what was read most, and passes over the whole group follow up to `max_repetition`.
+    as what was read most, and passes over the whole group follow up to `max_repetition`. What was
+    never read is no repetition: it may be drawn however often the rest of its group was read.
 
     Args:
         mixture: of the segment.
@@ -54,8 +56,23 @@ def draw_limits(
             whole = math.floor((cap - passes) * group.whole_size() + _EPSILON)
             limits.append(first + whole)
         else:
-            limits.append(min(max(within[number], 0), first))
+            fresh = _never_read(group, tables, segment, counts) if cap >= 1 else 0
+            limits.append(min(max(within[number], fresh), first))
     return limits
+
+
+def _never_read(
+    group: GroupUnits, tables: SegmentTables, segment: Mapping[str, Any], counts: np.ndarray
+) -> int:
+    """Return the draws of what was never read: it stands in tables of the first level."""
+    own = set(segment["levels"][0])
+    ends = np.array([table.first_index + table.num_instances for table in tables.tables])
+    found = 0
+    for lot in (lot for level in group.levels for lot in level):
+        first = int(lot.ranges[0, 0])
+        if not counts[first] and int(np.searchsorted(ends, first, side="right")) in own:
+            found += lot.size
+    return found
 
 
 def _by_instances(
@@ -83,21 +100,21 @@ def _by_tokens(
     most, read, reached = [0] * count, [0] * count, [0] * count
     owners = shard_groups(tables.shards, mixture.groups)
     for shard, pieces in Coverage(tables, draws=counts).shards():
-        owner = owners[shard]
+        owner, weight = owners[shard], tables.shards[shard]["weight"]
         if owner >= 0:
             bounds, found = read_counts(pieces, tables.shards[shard]["n_tokens"])
-            most[owner] = max(most[owner], int(found.max(initial=0)))
+            passes = -(-int(found.max(initial=0)) // copies_of(weight))
+            most[owner] = max(most[owner], passes if weight else 0)
             read[owner] += int((np.diff(bounds) * found).sum())
             reached[owner] += range_tokens(pieces.union(least=1))
     means = mean_tokens(units, tables.tokens)
     within = []
     for number, group in enumerate(units):
         first = sum(
-            lot.times * int(tables.tokens(np.arange(start, end)).sum())
+            lot.times * int(tables.tokens(numbers[counts[numbers] == 0]).sum())
             for level in group.levels
             for lot in level
-            for start, end in lot.ranges.tolist()
-            if not counts[start:end].any()
+            for numbers in range_blocks(lot.ranges)
         )
         allowed = mixture.max_repetition[number] * (reached[number] + first) - read[number]
         within.append(math.floor(allowed / means[number] + _EPSILON) if means[number] else 0)

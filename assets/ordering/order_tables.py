@@ -75,4 +75,5 @@ class SegmentTables:
             [self.lots(table, groups, times) for table in segment["whole"]],
             counts,
             len(groups),
+            goes_on=bool(segment.get("goes_on")),
         )

@@ -56,7 +56,7 @@ from olmo_loader.shard_index import IndexSnapshot
 
 ATTEMPTS = 20
 """How often another run may publish first before this one gives up."""
-CODE_VERSION = 2
+CODE_VERSION = 3
 """Raised by hand when the same shards would make another plan or another dataset.json."""
 
 logger = logging.getLogger(__name__)

@@ -1,12 +1,17 @@
 """Cut again what a run has not read: unread ranges, joined per group in shard order.
 
 A group's unread ranges form one stream of tokens, cut every `slots` tokens; where two ranges join,
-a document ends. What is left at the end of the stream is lost: less than one instance per group.
+a document ends. First come the tokens that were never read, then those that the running pass still
+owes; of either first the shards that are read least often. What is left at the end of the stream is
+lost: less than one instance per group. Where shards of different weights, or owed differently
+often, join, the one instance that holds both is read as often as the later ones.
+
+In memory are the pieces of one shard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,23 +19,72 @@ import numpy as np
 from assets.ordering.coverage import Coverage, ShardPieces
 from assets.ordering.pack_plan import SpanWriter
 from olmo_loader.instance_tables import SPAN
-from olmo_loader.segment_units import copies_of
+from olmo_loader.unread import owed_times, passes_begun
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unread:
-    """What of a group was never read, and what was read less often than the rest of it."""
+    """Tokens of a group that a pass still has to read equally often."""
 
-    never: np.ndarray
-    """`SPAN` rows in shard order."""
-    fewer: np.ndarray
+    level: int
+    """0: never read. 1: read less often than the rest of the group."""
+    times: float
+    """How often: as a pass reads them, or what it still owes."""
+    reads: frozenset[int]
+    """How often they were read."""
+    shards: Sequence[int]
+    ranges: ReadRanges
 
-    @property
-    def tokens(self) -> int:
-        """Tokens in both."""
-        return int(self.never["length"].astype(np.int64).sum()) + int(
-            self.fewer["length"].astype(np.int64).sum()
-        )
+    def spans(self) -> Iterator[np.ndarray]:
+        """Yield the ranges of each shard as `SPAN` rows, joined where they follow one another."""
+        for shard in self.shards:
+            rows, counts = self.ranges.of_shard(shard)
+            wanted = np.isin(counts, list(self.reads))
+            if wanted.any():
+                yield _joined(rows[wanted])
+
+
+class ReadRanges:
+    """How often the tokens of each shard were read.
+
+    Args:
+        coverage: of the plan so far, counted up to where it is left.
+        num_tokens: of every shard.
+        num_read: shards from this number on are new: nothing of them was read.
+    """
+
+    def __init__(self, coverage: Coverage, num_tokens: Sequence[int], num_read: int) -> None:
+        self._coverage, self._num_tokens, self._num_read = coverage, num_tokens, num_read
+
+    def of_shard(self, shard: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ranges of a shard as `SPAN` rows, and how often each was read, int64."""
+        size = self._num_tokens[shard]
+        if shard >= self._num_read:
+            bounds, counts = np.array([0, size]), np.zeros(1, np.int64)
+        elif (plain := self._coverage.plain_draws(shard)) is not None:
+            bounds, counts = _plain_counts(*plain, size)
+        else:
+            bounds, counts = read_counts(self._coverage.pieces(shard), size)
+        rows = np.empty(len(counts), SPAN)
+        rows["shard"], rows["start"], rows["length"] = shard, bounds[:-1], np.diff(bounds)
+        return rows, counts
+
+    def reads(self, shards: Sequence[int]) -> dict[int, int]:
+        """Return how many tokens of some shards were read how often: reads -> tokens."""
+        found: dict[int, int] = {}
+        for shard in shards:
+            rows, counts = self.of_shard(shard)
+            for read in np.unique(counts).tolist():
+                tokens = int(rows["length"][counts == read].astype(np.int64).sum())
+                found[read] = found.get(read, 0) + tokens
+        return found
+
+
+def _plain_counts(draws: np.ndarray, length: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `read_counts`, of a shard that is cut every `length` tokens; its tail was not read."""
+    every = np.append(draws.astype(np.int64), 0) if len(draws) * length < size else draws
+    first = np.flatnonzero(np.diff(every, prepend=-1 if len(every) else 0))
+    return np.append(first * length, size), every[first].astype(np.int64)
 
 
 def read_counts(pieces: ShardPieces, n_tokens: int) -> tuple[np.ndarray, np.ndarray]:
@@ -45,55 +99,32 @@ def read_counts(pieces: ShardPieces, n_tokens: int) -> tuple[np.ndarray, np.ndar
     return bounds, np.cumsum(changes)[:-1]
 
 
-def find_unread(
-    coverage: Coverage,
-    num_tokens: Sequence[int],
-    classes: Mapping[float, Sequence[int]],
-    num_read: int,
-) -> list[Unread]:
-    """Return the unread ranges of a group, apart for shards that are read differently often.
+def find_unread(ranges: ReadRanges, classes: Mapping[float, Sequence[int]]) -> list[Unread]:
+    """Return the unread tokens of a group, in the order in which they are cut.
 
     Args:
-        coverage: of the plan so far, counted up to where it is left.
-        num_tokens: of every shard.
+        ranges: of the plan so far.
         classes: how often a pass reads a shard -> numbers of the group's shards, ascending.
-        num_read: shards from this number on are new: nothing of them was read.
     """
-    found = {
-        times: [_read(coverage, num_tokens, shard, num_read) for shard in shards]
-        for times, shards in classes.items()
-    }
-    passes = max(
-        (
-            -(-int(counts.max(initial=0)) // copies_of(times))
-            for times, parts in found.items()
-            for _, counts in parts
-        ),
-        default=0,
-    )
-    return [_unread(parts, passes * copies_of(times)) for times, parts in found.items()]
-
-
-def _read(
-    coverage: Coverage, num_tokens: Sequence[int], shard: int, num_read: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ranges of a shard as `SPAN` rows, and how often each was read."""
-    if shard < num_read:
-        bounds, counts = read_counts(coverage.pieces(shard), num_tokens[shard])
-    else:
-        bounds, counts = np.array([0, num_tokens[shard]]), np.zeros(1, np.int64)
-    rows = np.empty(len(counts), SPAN)
-    rows["shard"], rows["start"], rows["length"] = shard, bounds[:-1], np.diff(bounds)
-    return rows, counts
-
-
-def _unread(parts: Sequence[tuple[np.ndarray, np.ndarray]], most: int) -> Unread:
-    spans = np.concatenate([rows for rows, _ in parts])
-    counts = np.concatenate([count for _, count in parts])
-    return Unread(
-        never=spans[counts == 0],
-        fewer=_joined(spans[(counts > 0) & (counts < most)]),
-    )
+    reads = {times: ranges.reads(shards) for times, shards in sorted(classes.items())}
+    passes = passes_begun(reads)
+    found = []
+    for times, sizes in reads.items():
+        owed = owed_times(times, sizes, passes)
+        for often in sorted({*owed.values()}):
+            wanted = {read for read, own in owed.items() if own == often}
+            for level, own in enumerate((wanted & {0}, wanted - {0})):
+                if own:
+                    found.append(
+                        Unread(
+                            level=level,
+                            times=often,
+                            reads=frozenset(own),
+                            shards=classes[times],
+                            ranges=ranges,
+                        )
+                    )
+    return sorted(found, key=lambda unread: unread.level)
 
 
 def _joined(spans: np.ndarray) -> np.ndarray:
@@ -130,17 +161,19 @@ def cut_stream(spans: np.ndarray, slots: int) -> tuple[np.ndarray, np.ndarray, n
     return pieces[:inside], counts, pieces[inside:]
 
 
-def write_joined(writer: SpanWriter, unread: Unread, slots: int) -> tuple[list[int], int]:
-    """Append a group's unread tokens, cut into instances: the never read ones first.
+class StreamCutter:
+    """Cuts the stream of a group into instances as it comes."""
 
-    Returns:
-        Rows of the spans file where each of the two levels ends, and the tokens lost at the end.
-    """
-    ends = []
-    rest = np.empty(0, SPAN)
-    for spans in (unread.never, unread.fewer):
-        # What the first level leaves goes on in the second, so that only one end is lost.
-        pieces, counts, rest = cut_stream(np.concatenate((rest, spans)), slots)
-        writer.add(pieces, counts)
-        ends.append(writer.num_instances)
-    return ends, int(rest["length"].astype(np.int64).sum())
+    def __init__(self, writer: SpanWriter, slots: int) -> None:
+        self._writer, self._slots = writer, slots
+        self._rest = np.empty(0, SPAN)
+
+    def add(self, spans: np.ndarray) -> None:
+        """Append spans; what is not a whole instance yet waits for the next ones."""
+        pieces, counts, self._rest = cut_stream(np.concatenate((self._rest, spans)), self._slots)
+        self._writer.add(pieces, counts)
+
+    @property
+    def waiting(self) -> int:
+        """Tokens that no instance holds yet."""
+        return int(self._rest["length"].astype(np.int64).sum())

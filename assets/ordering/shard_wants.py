@@ -50,9 +50,20 @@ class ShardWants:
         return found
 
     def times(
-        self, tables: Sequence[InstanceTable], live: Sequence[int], first_shards: Mapping[int, int]
+        self,
+        tables: Sequence[InstanceTable],
+        live: Sequence[int],
+        first_shards: Mapping[int, int],
+        own: Mapping[int, float],
     ) -> list[list[float]]:
-        """Return [table, shard, times] of what the new segments read not once a pass."""
+        """Return [table, shard, times] of what the new segments read not once a pass.
+
+        Args:
+            tables: of the plan.
+            live: tables that the segments read.
+            first_shards: of each table of spans.
+            own: times of tables that stand for the rest of a pass.
+        """
         new = [often * scale for often, scale in zip(self.often, self.scale, strict=True)]
         old = [often / (copy or 1.0) for often, copy in zip(new, self.numbered, strict=True)]
         found = [
@@ -67,7 +78,13 @@ class ShardWants:
                 if item[0] >= self.numbered_tables
             ),
         ]
-        return [item for item in found if item[0] in set(live)]
+        rest = [
+            [table, first_shards[table], often]
+            for table, often in own.items()
+            if often != 1 and table in first_shards
+        ]
+        wanted = set(live)
+        return [item for item in found if item[0] in wanted and item[0] not in own] + rest
 
 
 def find_wants(
@@ -105,7 +122,8 @@ def find_wants(
         numbered_tables=tables,
         needs_cut=needs_cut,
         uses=tuple(uses),
-        scale=tuple(_scale(shards, copies_of, is_mixed=is_mixed)),
+        # What is cut again is numbered once.
+        scale=tuple(_scale(shards, copies_of, is_mixed=is_mixed and not needs_cut)),
     )
 
 

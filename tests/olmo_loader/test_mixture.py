@@ -15,7 +15,6 @@ from olmo_loader.mixture import (
     fixed_shares,
     fresh_units,
     heated_shares,
-    ranges_of,
 )
 from olmo_loader.mixture_sampler import MixtureSampler
 
@@ -180,10 +179,3 @@ def test_a_mixture_survives_json():
     heat = Temperature(schedule="piecewise", points=((0.0, 2.0), (1.0, 1.0)), decay_tokens=5)
     mixed = mixture((0.5, 0.25), temperature=heat, tokens=12)
     assert Mixture.from_json(json.loads(json.dumps(mixed.to_json()))) == mixed
-
-
-@given(st.sets(st.integers(0, 60)))
-def test_ranges_hold_their_numbers(numbers):
-    members = np.array(sorted(numbers), np.int64)
-    found = [n for start, end in ranges_of(members).tolist() for n in range(start, end)]
-    assert found == members.tolist()

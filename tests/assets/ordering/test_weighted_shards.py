@@ -190,6 +190,80 @@ def test_a_repeated_plan_goes_on_as_a_mixture_and_at_another_length(small: Small
         check(small, extend(small, child, 35, mixture=MIXED))
 
 
+@pytest.mark.parametrize("packing", ["chunked", "best_fit"])
+@pytest.mark.parametrize("mixture", [None, MIXED])
+def test_a_pass_that_is_cut_again_reads_each_shard_as_often_as_its_weight_says(
+    small: SmallDataSet, packing: str, mixture: MixtureSettings | None
+) -> None:
+    more, _, most, _ = names(small)
+    small.weigh(more, 2)
+    small.weigh(most, 3)
+    parent = make_plan(small, packing=packing)
+    for consumed in (30, 110, 200):
+        child = extend(small, parent, consumed, mixture=mixture, sequence_length=12)
+        check(small, child)
+        wrong = {"web": 0, "wiki": 0}
+        for record in child.shards:
+            counts = reads(child)[record["shard"]]
+            wrong[record["source"]] += sum(
+                counts[token] != record["weight"] for token in range(record["n_tokens"])
+            )
+        # Only where shards of two weights join, and at the end of a source.
+        assert wrong["wiki"] == 0 if packing == "best_fit" else wrong["wiki"] < 12
+        assert wrong["web"] == 0 if packing == "best_fit" else wrong["web"] < 12 * 6
+        assert child.record["lost_tokens"] < 12 * 2
+
+
+def test_what_landed_since_is_read_however_often_the_rest_was(small: SmallDataSet) -> None:
+    """A cap bounds repetition; what was never read is no repetition."""
+    parent = make_plan(small)
+    position = parent.num_positions * 2 + 20
+    new = small.add_shard("web", LENGTHS, generation=2)
+    child = extend(small, parent, position, mixture=MIXED)
+    assert set(reads(child, position)[new].values()) == {1}
+    assert len(reads(child, position)[new]) == 384
+    again = extend(small, child, position + 9, mixture=MIXED)
+    assert again.open_order().tolist()[position + 9 :]
+    assert set(reads(again)[new].values()) == {1}
+
+
+def test_a_pass_that_began_after_cutting_again_is_gone_on_with(small: SmallDataSet) -> None:
+    parent = make_plan(small)
+    weights = SourceWeights(max_repetition={"web": 3.0, "wiki": 3.0})
+    child = extend(small, parent, 50, mixture=MIXED, sequence_length=12, weights=weights)
+    middle = 50 + (parent.num_positions - 50) * 8 // 12 + 40
+    again = extend(small, child, middle, mixture=MIXED, weights=weights)
+    check(small, again)
+    for source in ("web", "wiki"):
+        own = [number for number, record in enumerate(again.shards) if record["source"] == source]
+        seen = Counter({(shard, token): 0 for shard in own for token in range(384)})
+        for index in again.open_order().tolist():
+            spans = instance_spans(again, index)
+            if again.shards[spans[0][0]]["source"] != source:
+                continue
+            tokens = [(s, token) for s, a, b in spans for token in range(a, b)]
+            least = min(seen.values())
+            late = sum(read == least for read in seen.values())
+            # Fewer than an instance's tokens are lost by cutting again: they stay behind.
+            assert all(seen[token] == least for token in tokens) or late < 12 + 12
+            seen.update(tokens)
+
+
+def test_an_extension_before_what_was_cut_again_names_the_plan_to_extend(
+    small: SmallDataSet,
+) -> None:
+    parent = make_plan(small)
+    child = extend(small, parent, 50, sequence_length=12)
+    grown = extend(small, child, 60)
+    for plan in (child, grown):
+        with pytest.raises(
+            ConfigurationError,
+            match=rf"at position 50; .* extend that one \(--plan {plan.record['parent']}",
+        ):
+            extend(small, plan, 40)
+    extend(small, grown, 55)
+
+
 STEPS = st.fixed_dictionaries(
     {
         "share": st.sampled_from([0.0, 0.3, 0.8]),
