@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export DAGSTER_DISABLE_TELEMETRY := yes
 
-.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan bench-clean bench-tokens
+.PHONY: run ui test test-deep check format lint types contracts spelling clean bench interop bench-loader bench-dedup bench-plan bench-clean bench-tokens bench-pii
 
 ## run: install what is needed (no torch) and make the demo data set, end to end
 run: $(VENV)/.platform
@@ -108,6 +108,16 @@ bench-clean: $(VENV)/.test
 	$(@D)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	$(@D)/bin/pip check
+	touch $@
+
+## bench-pii: recall and precision of masking on values by Faker and libphonenumber, and its cost
+bench-pii: $(VENV)/.test
+	-$(MAKE) --no-print-directory .venv-bench-pii/.installed
+	$(BIN)/python -m benchmarks.pii
+
+.venv-bench-pii/.installed: benchmarks/pii_peers.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 ## clean: remove the environment and the demo's data

@@ -150,7 +150,10 @@ def _checks(
 ) -> Iterator[tuple[str, Iterable[tuple[int, int]]]]:
     """Yield what a shape could be, by kind; nothing is looked at before it is asked for."""
     if shape == NUMBER:
-        yield "ip_address", find_ipv4(text, first, last)
+        addresses = list(find_ipv4(text, first, last))
+        yield "ip_address", addresses
+        if addresses == [(first, last)]:
+            return
         yield "credit_card", find_cards(text, first, last)
         yield "ssn", find_ssns(text, first, last)
         yield "phone", find_phones(text, first, last, settings.phone_regions)

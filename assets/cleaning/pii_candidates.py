@@ -42,6 +42,7 @@ from assets.cleaning.text_column import text_buffers
 from assets.kernel import kernel
 
 _AT, _DOT, _COLON, _EQUALS, _SPACE, _DASH = 0x40, 0x2E, 0x3A, 0x3D, 0x20, 0x2D
+_R, _C = 0x72, 0x63
 _QUOTE, _APOSTROPHE, _BACKTICK, _X = 0x22, 0x27, 0x60, 0x78
 _MAX_GAP, _MIN_DIGITS, _MIN_SECRET = 3, 7, 16
 _BEGIN_LENGTH = len("-----BEGIN")
@@ -109,7 +110,8 @@ def _scan_one(
             last += 1
         follows = data[last] if last < end else np.uint8(_SPACE)
         # Most words are letters alone, too short for anything, and no number is at hand.
-        if classes[follows] & WORD or last - position >= _MIN_SECRET or follows == _DOT:
+        is_ipv6 = follows == _COLON and last - position <= 4
+        if classes[follows] & WORD or last - position >= _MIN_SECRET or follows == _DOT or is_ipv6:
             last, united = _word_end(data, position, end, classes)
             count = _take_number(data, position, last, united, classes, number, found, count)
             count = _note_word(
@@ -199,7 +201,7 @@ def _note_word(
     """Note a word that begins like an IPv6 address, an IBAN, a secret or a private key."""
     length = last - first
     after = data[last] if last < end else np.uint8(_SPACE)
-    if length == 4 and after == _COLON and (data[first] == 0x32 or data[first] == 0x33):
+    if length <= 4 and after == _COLON:
         return note_ipv6(data, start, end, first, classes, found, count)
     if length >= 4 and united & UPPER and united & DIGIT:
         last_of_iban = iban_end(data, end, first, last, classes, ibans)
@@ -235,23 +237,33 @@ def _is_dotted_beginning(data: Any, first: int, length: int) -> bool:
 
 @kernel
 def _is_assigned(data: Any, start: int, first: int) -> bool:
-    """Tell whether an equals sign or a colon stands before a word, quotes and spaces between."""
+    """Tell whether a value stands here: after an equals sign, a colon or the word "bearer"."""
     for position in range(first - 1, max(first - 5, start - 1), -1):
         byte = data[position]
         if byte == _EQUALS or byte == _COLON:
             return True
         if byte != _SPACE and byte != _QUOTE and byte != _APOSTROPHE and byte != _BACKTICK:
-            return False
+            return bool(position == first - 2 and (byte == _R or byte == _C))
     return False
 
 
 @kernel
 def _note_assigned(data: Any, end: int, first: int, classes: Any, found: Any, count: int) -> int:
-    """Note a value that is long enough for a secret, letters and digits in it."""
+    """Note a value that is long enough for a secret, letters and digits in it.
+
+    In quotes it goes on to the closing one; anything but a space may stand in it.
+    """
     united: Any = 0
+    quote = data[first - 1]  # there is an equals sign, a colon or a word before
+    is_quoted = quote == _QUOTE or quote == _APOSTROPHE or quote == _BACKTICK
     last = first
-    while last < end and last - first < 512 and classes[data[last]] & VALUE:
-        united |= np.int64(classes[data[last]])
+    while last < end and last - first < 512:
+        byte = data[last]
+        if byte == quote if is_quoted else not classes[byte] & VALUE:
+            break
+        if is_quoted and byte <= _SPACE:
+            break
+        united |= np.int64(classes[byte])
         last += 1
     if last - first >= _MIN_SECRET and united & DIGIT and united & LETTER:
         return note(found, count, SECRET, first, last)

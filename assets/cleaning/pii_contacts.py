@@ -24,8 +24,11 @@ _IPV4 = re.compile(rb"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)")
 _VERSION_BEFORE = re.compile(
     rb"(?:\b(?:v|ver|vers|version|versions|release|released|rev|revision|build|firmware|driver|sdk"
     rb"|update|updated|upgrade|upgraded|patch|section|sections|sec|chapter|table|figure|fig|clause"
-    rb"|oid|appendix|item|step|rule|requires|player|python|java|linux|kernel)[\s.:#v\"'(]{0,4}"
-    rb"(?:to |from |is |of )?|[A-Za-z]/|[A-Za-z0-9)][-_]|\xc2\xa7 ?|[=<>~^]=|~> ?|\$)$",
+    rb"|oid|appendix|item|step|rule|requires|player|python|java|linux|kernel|abschnitt|kapitel"
+    rb"|chapitre|secci\xc3\xb3n|sezione|capitolo|cap\xc3\xadtulo)[\s.:#v\"'(\xc2\xa0]{0,4}"
+    rb"(?:to |from |is |of )?"
+    rb"|(?:upgrad|updat|patch|bump)[a-z]{0,4}(?: [\w.:]{1,12}){0,2} (?:to|from) "
+    rb"|[A-Za-z]/|[A-Za-z0-9)][-_]|\xc2\xa7 ?|[=<>~^]=|~> ?|\$)\Z",
     re.IGNORECASE,
 )
 _ADDRESS_BEFORE = re.compile(
@@ -35,12 +38,15 @@ _ADDRESS_BEFORE = re.compile(
     re.IGNORECASE,
 )
 # A decimal number next to it: coordinates, as in the paths of drawings.
-_NUMBER_BEFORE = re.compile(rb"(?:^|[\s,a-zA-Z-])(?:\d*\.\d+){1,2} $")
+_NUMBER_BEFORE = re.compile(rb"(?:^|[\s,a-zA-Z-])(?:\d*\.\d+){1,2} \Z")
 _NUMBER_AFTER = re.compile(rb" -?\d*\.\d+(?![\d.])")
+# The number of a section, before its heading.
+_HEADING_BEFORE = re.compile(rb"(?:\A|\n[ \t]{0,8}|</a>)\Z")
+_HEADING_AFTER = re.compile(rb"\.?(?:\s|\xc2\xa0)+[^\W\d]|\.(?:\s|\xc2\xa0)")
 _LOOK_BACK = 32
 _ZERO, _FIRST_MULTICAST = 0x30, 224
 _IPV6_CHARACTERS = re.compile(rb"[0-9A-Fa-f:.]+")
-_FIRST_GLOBAL, _LAST_GLOBAL = 0x2000, 0x3FFF
+_FIRST_GLOBAL, _LAST_GLOBAL, _NUM_GROUPS = 0x2000, 0x3FFF, 8
 
 
 def find_email(text: bytes, start: int, end: int) -> Iterator[Range]:
@@ -91,6 +97,8 @@ def _is_version(text: bytes, first: int, last: int, octets: list[int]) -> bool:
     if octets[3] == 0 and after[:1] == b"/" and after[1:2].isdigit():
         return True
     before = text[max(0, first - _LOOK_BACK) : first]
+    if max(octets) < 32 and _HEADING_BEFORE.search(before) and _HEADING_AFTER.match(after):
+        return True
     if before[-1:].isalnum() or before[-1:] in (b".", b"_") or _VERSION_BEFORE.search(before):
         return True
     if _ADDRESS_BEFORE.search(before):
@@ -105,7 +113,11 @@ def _is_version(text: bytes, first: int, last: int, octets: list[int]) -> bool:
 
 
 def find_ipv6(text: bytes, start: int, end: int) -> Iterator[Range]:
-    """Yield the public IPv6 address of a candidate; only 2000::/3 has been given out."""
+    """Yield the public IPv6 address of a candidate.
+
+    Only 2000::/3 has been given out. An address outside of it that no registry reserves counts as
+    public if all its eight groups are written; shorter forms are more often something else.
+    """
     match = _IPV6_CHARACTERS.match(text, start, end)
     if match is None:
         return
@@ -117,5 +129,12 @@ def find_ipv6(text: bytes, start: int, end: int) -> Iterator[Range]:
         address = ipaddress.IPv6Address(number.decode())
     except ValueError:
         return
-    if address.is_global and _FIRST_GLOBAL <= int(address) >> 112 <= _LAST_GLOBAL:
+    is_given_out = _FIRST_GLOBAL <= int(address) >> 112 <= _LAST_GLOBAL
+    if address.is_global and not address.is_multicast and (is_given_out or _is_full(number)):
         yield start, start + len(number)
+
+
+def _is_full(number: bytes) -> bool:
+    """Tell whether eight groups are written, and not eight pairs, as in the names of interfaces."""
+    groups = number.split(b":")
+    return len(groups) == _NUM_GROUPS and all(groups) and max(len(group) for group in groups) > 2

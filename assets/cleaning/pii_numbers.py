@@ -24,12 +24,14 @@ _SSN = re.compile(
 _SPOKEN_SSN = re.compile(
     _NOT_BEFORE + rb"(?!000|666|9)\d{3}[ .-]?(?!00)\d\d[ .-]?(?!0000)\d{4}(?!\d|[-./]\d|[A-Za-z_])"
 )
-_SSN_BEFORE = re.compile(rb"(?:\bssn\b|social[ -]security)[^\d\n]{0,24}$", re.IGNORECASE)
+_SSN_BEFORE = re.compile(rb"(?:\bssn\b|social[ -]security)[^\d\n]{0,24}\Z", re.IGNORECASE)
 _LOOK_BACK = 48
 _MIN_CARD, _MIN_SSN = 12, 9
-_NO_CARD_BEFORE = (b"_", b"#", b"=", b".", b"+", b"/")
+_NO_CARD_BEFORE = (b"_", b"#", b".", b"+", b"/")
+_QUERY = re.compile(rb"[?&][\w.-]{1,24}=\Z")  # a number in the query of a URL
 _BOOK_BEFORE = re.compile(
-    rb"(?:isbn|issn|ean|gtin|upc|doi|imei|barcode|order|\bid|tweet|status)[-\s:#\d]{0,8}$",
+    rb"(?:isbn|issn|ean|gtin|upc|doi|imei|barcode|order|invoice|ticket|tracking|\bref|\bids?|tweet"
+    rb"|status|serial|timestamp)\.?(?:[ _]?(?:no|nr|num|number)\.?)?[-\s:#=\d]{0,8}\Z",
     re.IGNORECASE,
 )
 
@@ -46,11 +48,16 @@ def find_cards(text: bytes, start: int, end: int) -> Iterator[Range]:
         if (
             ahead.isalpha()
             or ahead in _NO_CARD_BEFORE
+            or (ahead == b"=" and _is_query(text, match.start()))
             or text[match.end() : match.end() + 1].isalpha()
         ):
             continue
         if not _BOOK_BEFORE.search(text[max(0, match.start() - _LOOK_BACK) : match.start()]):
             yield match.span()
+
+
+def _is_query(text: bytes, start: int) -> bool:
+    return _QUERY.search(text[max(0, start - _LOOK_BACK) : start]) is not None
 
 
 def _is_issued(digits: bytes) -> bool:

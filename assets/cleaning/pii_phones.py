@@ -1,78 +1,108 @@
 """Telephone numbers: is a run of digits really one?
 
-A number is taken if its country's numbering plan has it (libphonenumber's tables), and if it looks
-like one: with a leading +, grouped as its country writes it, with the trunk 0, or after a word such
-as "tel". An extension belongs to it.
+How much a number must prove depends on how it is written and on the words around it:
+
+- after a + it must be possible in the country whose code it begins with; after 00 or 011, valid;
+- grouped as its country writes it, or with an area code in parentheses, it must fit the plan of one
+  of the configured countries, unless the word before it makes it an order or an ISBN;
+- after a word such as "tel" any grouping will do, and it need only be possible;
+- digits alone, without such a word, must be valid in one of the configured countries and stand in
+  prose or in a cell of a table.
+
+An extension belongs to a number. What one candidate costs is bounded: a start is tried with a few
+ends, and every test of an end is a look at lengths first.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-import phonenumbers
+from assets.cleaning.pii_phone_forms import (
+    Written,
+    is_date,
+    is_reached,
+    is_telephone,
+    is_valid,
+    is_whole,
+    is_written,
+)
+from assets.cleaning.pii_phone_plans import NORTH_AMERICA, international_plans
+from assets.cleaning.pii_phone_words import Said, said_before, says_phone_after
 
 Range = tuple[int, int]
 
-MAX_GROUPS = 12
-"""More groups of digits in a row are a table; then only a number with a + is looked for."""
 _GROUPS = re.compile(rb"\d+")
-_DATE = re.compile(
-    rb"(?:\d{4}[-./ ]\d\d?[-./ ]\d\d?|\d\d?[-./ ]\d\d?[-./ ](?:\d\d|\d{4})|\d{4}[-/ ]\d{4}"
-    rb"|\d{4}-\d\d-\d\d \d\d)"
-)
-_CALLED = re.compile(
-    rb"(?:\b(?:tel|telephone|telefon|phone|phones|mobile|mob|cell|cellular|fax|call|called|dial|sms"
-    rb"|whatsapp|hotline|contact|ph|reach (?:me|us|him|her|them))\b|\xe2\x98\x8e"
-    rb"|\xf0\x9f\x93\x9e)[^\dA-Za-z\n]{0,6}"
-    rb"(?:(?:no|nr|num|number|us|me|at|on|is|now|him|her|them|line|:|=)[^\dA-Za-z\n]{0,4}){0,3}[(+]?$",
-    re.IGNORECASE,
-)
-_NO_PHONE_BEFORE = re.compile(
-    rb"(?:[$#\xa3\xac_=/\\]|[A-Za-z]|\d[,:]|[A-Za-z\d]\.|\b(?:isbn|issn|doi|ean|upc|oclc|pmid|arxiv)"
-    rb"(?:-1[03])?[\s:#]{0,3})$",
-    re.IGNORECASE,
+_MAX_GROUPS, _MAX_INTERNATIONAL_GROUPS = 6, 8
+_MIN_DIGITS, _MAX_DIGITS = 7, 15
+_MIN_INTERNATIONAL = 8
+_SPACES = (b" ", b"\xc2\xa0", b"\xe2\x80\xaf")
+_COLUMN_GAP = re.compile(rb"\. |  |\) ?\(|/ ?\(")
+"""What ends a number, whatever digits follow: a full stop, a column, another number's area code."""
+_NO_PHONE_BEFORE = re.compile(rb"(?:[$#\xa3\xac_=/\\]|[A-Za-z]|\d[,:]|[A-Za-z\d]\.)\Z")
+_NO_SIGN_BEFORE = re.compile(
+    rb"(?:[\d)]|[A-Za-z](?<!tel)(?<!fax)(?<!fon)(?<!phone)(?<!mob))\+\(?\Z", re.IGNORECASE
 )
 _NO_PHONE_AFTER = re.compile(rb"(?:[A-Za-z_%]|[,:]\d|\.\d|-[A-Za-z]|\xc2\xb0|/[A-Za-z])")
-_CALL_HINTS = re.compile(
-    rb"tel|fon|phon|mob|cell|fax|call|dial|sms|whatsapp|hotline|contact|ph|reach|\xe2\x98|\xf0\x9f",
-    re.IGNORECASE,
+_EXTENSION = re.compile(rb"[ ,]{0,2}(?:x|extn?\.?|extension)[ :]{0,2}\d{1,6}(?!\w)", re.IGNORECASE)
+_ALONE_BEFORE = re.compile(
+    rb"(?:\A|[\w\x80-\xff,.;!?)|] |(?:\A|\s)- |[|,;\t\n]|(?:\A|[\s>])\("
+    rb"|(?:\A|\n)[ \t]*[*] "
+    rb"|<(?:td|th|li|p|b|dd|div|strong|em|span)(?: (?![^<>]*numb)[^<>]{0,40})?>)\Z"
 )
-_EXTENSION = re.compile(rb" ?(?:x|ext\.?|extension) ?\d{1,6}(?!\w)", re.IGNORECASE)
-# The plan of North America: neither area nor exchange begins with 0 or 1 or is a service (N11).
-_NORTH_AMERICAN = re.compile(r"1?[2-9](?!11)\d\d[2-9](?!11)\d{6}")
-_LOOK_BACK = 40
-_MIN_LENGTH, _MAX_LENGTH = 7, 15
-_SPACES = (b" ", b"\xc2\xa0", b"\xe2\x80\xaf")
+_NUMBERS_BEFORE = re.compile(rb"\d[ \t]{0,4}[|,;\t][ \t]{0,4}\Z")
+_NAME_BEFORE = re.compile(rb"[A-Z][\w\x80-\xff.'-]+ [A-Z][\w\x80-\xff'-]+: \Z")
+_ALONE_AFTER = re.compile(rb"(?:\Z|[\s<|,;!?]|\.(?:\s|\Z)|\)(?![.\w]))")
+_NO_NUMBER_BEFORE = re.compile(rb"(?:[/#]|\d[,:.]|[\w$][$.](?<![Tt][Ee][Ll]\.))\Z")
+_NO_NUMBER_AFTER = re.compile(rb"[,:.]\d|:[0-9a-fA-F]")
+_LOOK_BACK = 48
 
 
-class _Groups(NamedTuple):
-    """The groups of digits of a candidate."""
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Groups of digits with nothing between them that ends a number."""
 
     text: bytes
     spans: Sequence[Range]
+    said: Said
+    """What the words before it say of its first number, and of the others if they are its like."""
+    is_other: bool
+    """The very last word before it says that its first number is something else."""
 
-    def digits(self, first: int, last: int) -> str:
-        """Return the digits of the groups [first, last)."""
-        return b"".join(self.text[a:b] for a, b in self.spans[first:last]).decode()
+    def written(self, first: int, last: int) -> Written:
+        """Return the groups [first, last) as they are written."""
+        spans, text = self.spans[first:last], self.text
+        gaps = tuple([text[a[1] : b[0]] for a, b in itertools.pairwise(spans)])
+        sizes = tuple([end - start for start, end in spans])
+        digits = b"".join([text[start:end] for start, end in spans]).decode()
+        opened = self.text[spans[0][0] - 1 : spans[0][0]] == b"("
+        return Written(digits, sizes, gaps, is_opened=opened)
 
-    def sizes(self, first: int, last: int) -> tuple[int, ...]:
-        """Return the number of digits of each group."""
-        return tuple(b - a for a, b in self.spans[first:last])
+    def gap(self, border: int) -> bytes:
+        """Return what joins the groups on both sides of a border; empty outside the run."""
+        if border in (0, len(self.spans)):
+            return b""
+        return self.text[self.spans[border - 1][1] : self.spans[border][0]]
+
+    def is_free(self, border: int, *, is_strict: bool, is_spaced: bool) -> bool:
+        """Tell whether a number may begin or end at a border.
+
+        Groups that a single space joins to a number in which spaces join the groups belong to a
+        longer one, unless words say what it is.
+        """
+        gap = self.gap(border)
+        if not gap:
+            return True
+        if gap in _SPACES:
+            return not (is_strict and is_spaced)
+        return gap[:1] == b" " or gap[-1:] in (b" ", b"(")
 
     def is_decimal(self, first: int, last: int) -> bool:
         """Tell whether a dot stands before a last group of one digit: a number with a fraction."""
         start, end = self.spans[last - 1]
         return end - start == 1 and last - first > 1 and self.text[start - 1 : start] == b"."
-
-    def is_free(self, border: int) -> bool:
-        """Tell whether nothing but a space joins the groups on both sides of a border."""
-        if border in (0, len(self.spans)):
-            return True
-        gap = self.text[self.spans[border - 1][1] : self.spans[border][0]]
-        return gap in _SPACES or gap[:1] == b" " or gap[-1:] == b" "
 
 
 def find_phones(text: bytes, start: int, end: int, regions: tuple[str, ...]) -> Iterator[Range]:
@@ -84,154 +114,170 @@ def find_phones(text: bytes, start: int, end: int, regions: tuple[str, ...]) -> 
         end: where it ends.
         regions: countries whose numbers need no leading +.
     """
-    at = start
-    while at < end:  # a full stop ends a number, whatever digits the next sentence begins with
-        stop = text.find(b". ", at, end)
-        last = end if stop < 0 else stop
-        yield from _find_in_run(text, at, last, regions)
-        at = end if stop < 0 else _GROUPS.search(text, stop).start()  # type: ignore[union-attr]
+    for run in _runs(text, start, end):
+        first = 0
+        while first < len(run.spans):
+            last = _find_at(run, first, regions)
+            if last:
+                yield _range(run, first, last)
+            first = last or first + 1
 
 
-def _find_in_run(text: bytes, start: int, end: int, regions: tuple[str, ...]) -> Iterator[Range]:
-    if _DATE.fullmatch(text, start, end):
-        return
-    groups = _Groups(text, [match.span() for match in _GROUPS.finditer(text, start, end)])
-    before = text[max(0, start - _LOOK_BACK) : start]
-    has_prefix = text[start : start + 2] == b"00" and not before.endswith((b".", b"-"))
-    if before.endswith((b"+", b"+(")) or has_prefix:
-        size = _international(groups, has_sign=not has_prefix)
-        if size:
-            first = groups.spans[0][0]
-            first -= text[first - 1 : first] == b"+"
-            yield first, _extension_end(text, groups.spans[size - 1][1])
-            return
-    if len(groups.spans) <= MAX_GROUPS and not before.endswith(b"+"):
-        yield from _national_numbers(groups, before, regions)
+def _runs(text: bytes, start: int, end: int) -> Iterator[_Run]:
+    spans: list[Range] = []
+    for match in _GROUPS.finditer(text, start, end):
+        if spans and _COLUMN_GAP.search(text, spans[-1][1], match.start()):
+            yield _run(text, spans)
+            spans = []
+        spans.append(match.span())
+    if spans:
+        yield _run(text, spans)
 
 
-def _extension_end(text: bytes, end: int) -> int:
-    """Return where the extension of a number that ends at `end` ends; `end` if it has none."""
+def _run(text: bytes, spans: list[Range]) -> _Run:
+    said, is_last = said_before(text, spans[0][0])
+    return _Run(text, spans, said, is_other=said is Said.OTHER and is_last)
+
+
+def _range(run: _Run, first: int, last: int) -> Range:
+    """Return where a number stands, its sign, parenthesis and extension included."""
+    text, start, end = run.text, run.spans[first][0], run.spans[last - 1][1]
+    if run.written(first, last).has_opened_area:
+        start -= 1
+    elif text[start - 1 : start] == b"+":
+        is_inside = last > first + 1 and run.gap(first + 1)[:1] == b")"
+        is_code_alone = is_inside and text[start - 2 : start - 1] == b"("
+        start -= 2 if is_code_alone else 1
     match = _EXTENSION.match(text, end)
-    return match.end() if match else end
+    return start, match.end() if match else end
 
 
-def _international(groups: _Groups, *, has_sign: bool) -> int:
-    """Return how many groups make a number with a country code; 0 if none do.
-
-    After a + it is enough that a number of that country could have so many digits.
-    """
-    sizes = range(min(len(groups.spans), 8), 0, -1)
-    for is_number in (_is_valid, _is_possible) if has_sign else (_is_valid,):
-        for size in sizes:
-            digits = groups.digits(0, size).removeprefix("00")
-            if groups.is_decimal(0, size) or not 8 <= len(digits) <= _MAX_LENGTH:
-                continue
-            if is_number("+" + digits, None):
-                return size
-    return 0
-
-
-def _national_numbers(groups: _Groups, before: bytes, regions: tuple[str, ...]) -> Iterator[Range]:
-    count, first = len(groups.spans), 0
-    is_called = _is_called(before)
-    if count == 1 and not is_called and not _is_whole(groups.digits(0, 1)):
-        return
-    while first < count:
-        size = _national(groups, first, regions, is_called=is_called and first == 0)
-        if size and not _is_other_number(groups, first, size):
-            start = groups.spans[first][0]
-            last = groups.spans[size - 1][1]
-            if groups.text[start - 1 : start] == b"(" and b")" in groups.text[start:last]:
-                start -= 1
-            yield start, _extension_end(groups.text, last)
-        first = size or first + 1
-
-
-def _is_called(before: bytes) -> bool:
-    """Tell whether the words before a number say that it can be called."""
-    return bool(_CALL_HINTS.search(before, len(before) - 24) and _CALLED.search(before))
-
-
-def _is_other_number(groups: _Groups, first: int, last: int) -> bool:
-    """Tell whether what stands around some groups makes them something else."""
-    start, end = groups.spans[first][0], groups.spans[last - 1][1]
-    before = groups.text[max(0, start - _LOOK_BACK) : start].removesuffix(b"(")
-    if _is_called(before):
-        return False
-    if _EXTENSION.match(groups.text, end):
-        return False
-    return bool(_NO_PHONE_BEFORE.search(before) or _NO_PHONE_AFTER.match(groups.text, end))
-
-
-def _national(groups: _Groups, first: int, regions: tuple[str, ...], *, is_called: bool) -> int:
-    """Return where the national number that begins with group `first` ends; 0: there is none."""
-    count = len(groups.spans)
-    if not groups.is_free(first):
-        return 0
-    is_whole = _is_whole(groups.digits(first, first + 1))
-    for last in range(first + 1 if is_whole else min(count, first + 5), first, -1):
-        if not groups.is_free(last):
-            continue
-        sizes = groups.sizes(first, last)
-        digits = groups.digits(first, last)
-        is_single = len(sizes) == 1 and not (is_called or is_whole)
-        if is_single or not _MIN_LENGTH <= len(digits) <= 12:
-            continue
-        if any(_fits(digits, sizes, region, is_called=is_called) for region in regions):
+def _find_at(run: _Run, first: int, regions: tuple[str, ...]) -> int:
+    """Return where the number that begins with group `first` ends; 0: there is none."""
+    text, start = run.text, run.spans[first][0]
+    before = text[max(0, start - _LOOK_BACK) : start]
+    if before.endswith((b"+", b"+(")):
+        return 0 if _NO_SIGN_BEFORE.search(before) else _international(run, first, is_signed=True)
+    if text.startswith((b"00", b"011"), start) and not before.endswith((b".", b"-")):
+        last = _international(run, first, is_signed=False)
+        if last:
             return last
+    is_other = first == 0 and run.is_other and not before.endswith(b"(")
+    if is_other or (first > 0 and not _can_begin(run, first)):
+        return 0
+    return _national(run, first, before, regions)
+
+
+def _can_begin(run: _Run, first: int) -> bool:
+    """Tell whether a number may begin with a later group of a run: not inside a row of groups."""
+    if run.said >= Said.REACHED or run.gap(first) not in _SPACES:
+        return True
+    gap = run.gap(first + 1)
+    return bool(gap) and gap not in _SPACES
+
+
+def _international(run: _Run, first: int, *, is_signed: bool) -> int:
+    """Return where the number with a country code that begins with group `first` ends; 0: none."""
+    possible = 0
+    for last in range(min(len(run.spans), first + _MAX_INTERNATIONAL_GROUPS), first, -1):
+        written = run.written(first, last)
+        digits = written.digits if is_signed else _dialled(written.digits)
+        if not _MIN_INTERNATIONAL <= len(digits) <= _MAX_DIGITS + 1 or not _ends(run, first, last):
+            continue
+        plans = list(international_plans(digits))
+        if any(plan.is_valid(rest) for plan, rest in plans):
+            return last
+        if not possible and any(plan.is_possible(rest) for plan, rest in plans):
+            is_grouped = plans[0][0].code == NORTH_AMERICA and written.sizes[-3:] == (3, 3, 4)
+            if is_signed or is_grouped or run.said >= Said.REACHED:
+                possible = last
+                if plans[0][0].is_narrow:  # what is shorter and valid is a part of it
+                    return last
+    return possible
+
+
+def _ends(run: _Run, first: int, last: int) -> bool:
+    """Tell whether a number may end where the group before `last` does."""
+    is_free = run.is_free(last, is_strict=False, is_spaced=False)
+    after = _NO_NUMBER_AFTER.match(run.text, run.spans[last - 1][1])
+    return is_free and after is None and not run.is_decimal(first, last)
+
+
+def _dialled(digits: str) -> str:
+    """Return a number without what is dialled for a line to another country."""
+    return digits[3:] if digits.startswith("011") else digits[2:]
+
+
+def _national(run: _Run, first: int, before: bytes, regions: tuple[str, ...]) -> int:
+    """Return where the number without a country code that begins with group `first` ends."""
+    ends = _possible_ends(run, first)
+    if not ends:
+        return 0
+    said = run.said if first == 0 or run.said >= Said.REACHED else Said.NOTHING
+    if said is Said.NOTHING and says_phone_after(run.text, run.spans[ends[0] - 1][1]):
+        said = Said.PHONE
+    is_told = said >= Said.REACHED
+    written = {
+        last: run.written(first, last)
+        for last in ends
+        if _has_borders(run, first, last, before, is_told=is_told)
+    }
+    for test in _tests(said):
+        for last, number in written.items():
+            if test(number, regions) and not is_date(number, is_told=is_told):
+                return last
+    alone = written.get(first + 1)
+    if said is Said.NOTHING and alone is not None and is_whole(alone, regions):
+        return first + 1 if _stands_alone(run, first) else 0
     return 0
 
 
-def _fits(digits: str, sizes: tuple[int, ...], region: str, *, is_called: bool) -> bool:
-    """Tell whether digits are a number of a region, written as one."""
-    if is_called and _is_valid(digits, region):
+def _tests(said: Said) -> Iterator[Callable[[Written, tuple[str, ...]], bool]]:
+    yield is_written
+    if said >= Said.REACHED:
+        yield is_valid
+        yield is_reached
+    if said is Said.PHONE:
+        yield is_telephone
+
+
+def _possible_ends(run: _Run, first: int) -> list[int]:
+    """Return where a number that begins with group `first` may end, the longest first."""
+    ends = []
+    digits = 0
+    for last in range(first + 1, min(len(run.spans), first + _MAX_GROUPS) + 1):
+        start, end = run.spans[last - 1]
+        digits += end - start
+        if digits > _MAX_DIGITS:
+            break
+        if digits >= _MIN_DIGITS and _ends(run, first, last):
+            ends.append(last)
+    return ends[::-1]
+
+
+def _has_borders(run: _Run, first: int, last: int, before: bytes, *, is_told: bool) -> bool:
+    """Tell whether what stands around some groups leaves them a number of their own."""
+    start, end = run.spans[first][0], run.spans[last - 1][1]
+    inside = run.text[start:end]
+    is_spaced = last == first + 1 or any(space in inside for space in _SPACES)
+    for border in (first, last):
+        if not run.is_free(border, is_strict=not is_told, is_spaced=is_spaced):
+            return False
+    if _EXTENSION.match(run.text, end):
         return True
-    if _has_north_american_plan(region):
-        return sizes in ((3, 3, 4), (1, 3, 3, 4)) and _NORTH_AMERICAN.fullmatch(digits) is not None
-    if _has_trunk(digits, sizes):
-        return _is_valid(digits, region)
-    return digits[0] != "0" and len(sizes) >= 3 and sizes == _usual_sizes(digits, region)
+    before = before.removesuffix(b"(")
+    if is_told:
+        return not _NO_NUMBER_BEFORE.search(before)
+    return not (_NO_PHONE_BEFORE.search(before) or _NO_PHONE_AFTER.match(run.text, end))
 
 
-def _is_whole(digits: str) -> bool:
-    """Tell whether one group of digits can be a whole number with its trunk 0."""
-    return digits[0] == "0" and 10 <= len(digits) <= 11
-
-
-def _has_trunk(digits: str, sizes: tuple[int, ...]) -> bool:
-    """Tell whether a number begins with the trunk 0 that most countries dial before an area."""
-    return digits[0] == "0" and sizes[0] > 1 and 9 <= len(digits) <= 12
-
-
-@cache
-def _has_north_american_plan(region: str) -> bool:
-    code: int = phonenumbers.country_code_for_region(region)
-    return code == 1
-
-
-def _is_valid(digits: str, region: str | None) -> bool:
-    try:
-        number = phonenumbers.parse(digits, region)
-    except phonenumbers.NumberParseException:
+def _stands_alone(run: _Run, first: int) -> bool:
+    """Tell whether digits stand in prose or in a cell of a table, and not in code or among ids."""
+    start, end = run.spans[first]
+    before = run.text[max(0, start - _LOOK_BACK) : start]
+    if run.gap(first) or run.gap(first + 1) or not _ALONE_AFTER.match(run.text, end):
         return False
-    return bool(phonenumbers.is_valid_number(number))
-
-
-def _is_possible(digits: str, region: str | None) -> bool:
-    try:
-        number = phonenumbers.parse(digits, region)
-    except phonenumbers.NumberParseException:
+    is_in_call = run.text[end : end + 1] == b")" and not before.endswith(b"(")
+    if is_in_call or _NUMBERS_BEFORE.search(before):
         return False
-    return bool(phonenumbers.is_possible_number(number))
-
-
-def _usual_sizes(digits: str, region: str) -> tuple[int, ...]:
-    """Return the groups in which a region writes a number; none if it is no number there."""
-    try:
-        number = phonenumbers.parse(digits, region)
-    except phonenumbers.NumberParseException:
-        return ()
-    if not phonenumbers.is_valid_number(number):
-        return ()
-    written = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
-    return tuple(len(group) for group in re.findall(r"\d+", written))
+    return bool(_ALONE_BEFORE.search(before) or _NAME_BEFORE.search(before))

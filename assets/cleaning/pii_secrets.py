@@ -36,24 +36,27 @@ _KNOWN = re.compile(
     rb"|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|lin_api_[A-Za-z0-9]{32,48}|figd_[A-Za-z0-9_-]{36,48}"
     rb"|hvs\.[A-Za-z0-9_-]{24,250}|ATATT3[A-Za-z0-9_=-]{40,250}|tskey-[a-z]+-[A-Za-z0-9-]{20,80}"
     rb"|sntrys_[A-Za-z0-9+/=_-]{40,400}|AGE-SECRET-KEY-1[A-Z0-9]{58}"
+    rb"|[MNO][A-Za-z0-9]{23,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}"  # Discord
     rb"|sq0[a-z]{3}-[A-Za-z0-9_-]{22,43}|EAA[A-Za-z0-9]{40,250}|EAACEdEose0cBA[A-Za-z0-9]{20,250}"
     rb")(?![A-Za-z0-9])"
 )
-_SECRET_NAMES = (
-    b"key", b"secret", b"token", b"password", b"passwd", b"pwd", b"credential", b"credentials",
-)  # fmt: skip
+_SECRET_NAMES = tuple(
+    b"key secret token password passwd passphrase pass pwd credential credentials".split()
+)
+_BEARER = re.compile(rb"\b(?:bearer|basic) \Z", re.IGNORECASE)
 _SEPARATORS = b" \"'`:=>"
 # Names whose values are no secrets although they end in one of the words above.
 _PUBLIC_NAME = re.compile(
     rb"(?:public|primary|foreign|sort|partition|cache|lookup|next|page|continuation|csrf|object|s3"
-    rb"|map|dict|hot|translation|idempotency|ssh)[_\-. ]?(?:page[_\-. ]?)?(?:key|token)$"
+    rb"|map|dict|hot|translation|idempotency|ssh)[_\-. ]?(?:page[_\-. ]?)?(?:key|token)\Z"
 )
 _VALUE = re.compile(rb"[A-Za-z0-9_\-/+=.~]{16,512}")
+_QUOTED = re.compile(rb"[^\s\"'`]{16,512}")
 _PLACEHOLDER = re.compile(
-    rb"your|example|placeholder|changeme|x{5}|\.{3}|\*{3}|<|\$|dummy|insert|replace|sample|0{6}"
-    rb"|123456789|abcdef",
-    re.IGNORECASE,
+    rb"your|placeholder|changeme|x{5}|\.{3}|\*{3}|<|dummy|insert|replace|0{6}", re.IGNORECASE
 )
+_INVENTED = re.compile(rb"example|sample|123456789|abcdef|\$\{", re.IGNORECASE)
+"""What a value holds that somebody made up; the keys of services are masked even so."""
 _LOOK_BACK = 64
 _MIN_ENTROPY = 3.0
 _BLOCK_END = b"-----END"
@@ -70,13 +73,16 @@ def find_secrets(text: bytes, start: int, end: int) -> Iterator[Range]:
         if not _PLACEHOLDER.search(match[0]) and _varies(match[0]):
             yield match.span()
         return
-    if not _is_secret_name(text[max(0, start - _LOOK_BACK) : start]):
+    before = text[max(0, start - _LOOK_BACK) : start]
+    if not (_is_secret_name(before) or _BEARER.search(before)):
         return
-    value = _VALUE.match(text, start, max(end, start + 16))
+    is_quoted = before.endswith((b'"', b"'", b"`")) and text[end : end + 1] == before[-1:]
+    value = (_QUOTED if is_quoted else _VALUE).match(text, start, max(end, start + 16))
     if value is None:
         return
     secret = value[0].rstrip(b".")
-    if _is_random(secret) and text[start + len(secret) : start + len(secret) + 1] not in b"([":
+    after = text[start + len(secret) : start + len(secret) + 1]
+    if _is_random(secret) and after not in (b"(", b"["):
         yield start, start + len(secret)
 
 
@@ -108,13 +114,15 @@ def find_key_blocks(text: bytes, start: int) -> Iterator[Range]:
 
 def _is_random(value: bytes) -> bool:
     """Tell whether a value has letters and digits, many different ones, and is no path or name."""
-    if len(value) < 16 or _PLACEHOLDER.search(value) or value.count(b"/") > len(value) // 12:
+    if len(value) < 16 or _PLACEHOLDER.search(value) or _INVENTED.search(value):
+        return False
+    if value.count(b"/") > len(value) // 12:
         return False
     has_digit = any(48 <= byte <= 57 for byte in value)
     has_letter = any(chr(byte).isalpha() for byte in value)
     if not (has_digit and has_letter and _varies(value)):
         return False
-    words = re.split(rb"[_\-./+=~]", value)
+    words = re.split(rb"[_\-./+=~&?;:,]", value)
     return max(len(word) for word in words) >= 12
 
 

@@ -85,7 +85,7 @@ def _domain_end(data: Any, first: int, end: int, classes: Any) -> int:
 def note_ipv6(
     data: Any, start: int, end: int, first: int, classes: Any, found: Any, count: int
 ) -> int:
-    """Note hexadecimal groups with colons between them, from a first group of four digits."""
+    """Note hexadecimal groups with colons between them, a group of up to four first."""
     if first > start and (data[first - 1] == _COLON or data[first - 1] == _DOT):
         return count
     last = first

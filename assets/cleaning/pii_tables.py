@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from functools import cache
 
 import numpy as np
@@ -96,6 +97,10 @@ def known_beginnings() -> np.ndarray:
     pairs = np.zeros(1 << 16, np.bool_)
     for pair in _KNOWN_BEGINNINGS.split():
         pairs[ord(pair[0]) << 8 | ord(pair[1])] = True
+    for first in "MNO":  # the identity of a Discord account in base64, before two dots
+        pairs[
+            [ord(first) << 8 | ord(second) for second in string.ascii_letters + string.digits]
+        ] = True
     return pairs
 
 

@@ -64,7 +64,7 @@ class PiiSettings:
     after_dedup: bool = False
     """Leave the text of `clean` as it is and cut the values out of what `unique` keeps: duplicates
     are then told by the texts as they were written (the order of FineWeb)."""
-    phone_regions: tuple[str, ...] = ("US", "GB")
+    phone_regions: tuple[str, ...] = ("US", "GB", "DE", "FR", "IT", "ES")
     """ISO 3166 codes of the countries whose numbers are found without a leading +."""
     names: NameSettings | None = None
 

@@ -19,6 +19,8 @@ from assets.settings.sources import SourceSettings
 
 TOO_MANY = "pii_too_many"
 MASKED = "pii_masked"
+RULES_VERSION = 2
+"""Raised with every change of what is found: part of the fingerprint where masking is on."""
 
 
 def mask_personal_data(batch: Batch) -> None:
@@ -74,6 +76,7 @@ def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, A
     return {
         "pii": dataclasses.asdict(settings)
         | {
+            "rules_version": RULES_VERSION,
             "kinds": sorted(set(settings.kinds)),
             "phone_regions": list(settings.phone_regions) if is_phone else None,
             "replacements": {kind: settings.replacement(kind) for kind in DEFAULT_REPLACEMENTS},

@@ -61,12 +61,12 @@ def test_recall_and_precision_by_kind_on_texts_unlike_them():
         "@property", "def f(self): ...", "user@localhost", "a@b", "foo@2x.png", "x@y.mean()",
         "v1.2.3.4", "version 8.8.4.4", "Chrome/91.0.44.124", "libfoo-1.2.3.4.tar.gz", "==1.2.3.4",
         "192.168.0.1", "10.0.0.1", "127.0.0.1", "224.0.0.1", "255.255.255.255", "256.1.1.1",
-        "1.2.3.4.5", "08.08.08.08", "fe80::1", "::1", "2001:db8::1", "12:34:56", "std::pair",
+        "1.2.3.4.5", "08.08.08.08", "\n8.3.1.1. Of servers", "50:01:43:80:11:22:33:44", "deps: upgrade V8 to 5.9.211.32", "fe80::1", "::1", "2001:db8::1", "12:34:56", "std::pair",
         "ISBN 978-3-16-148410-0", "ISBN 0-306-40615-2", "2024-01-31", "31.12.2024", "1914-1918",
         "d41d8cd98f00b204e9800998ecf8427e", "doi:10.1000/182", "4111 1111 1111 1112",
         "1234567812345670", "DE89 3704 0044 0532 0130 01", "XX89370400440532013000",
         "000-12-3456", "666-12-3456", "900-12-3456", "123-00-4567", "123-45-0000", "123-456-7890",
-        "api_key = YOUR_API_KEY_HERE_123", "AKIAIOSFODNN7EXAMPLE", "password: hunter2",
+        "api_key = YOUR_API_KEY_HERE_123", "password: hunter2",
         "primary_key=abcdef0123456789abcd", "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         "", "@", "@@@@", "+", "1", "-----BEGIN", ":" * 20, "=" * 20,
     ],
@@ -94,6 +94,19 @@ def test_what_only_looks_like_it_stays(text):
         ("GB82-WEST-1234-5698-7654-32", "iban", "GB82-WEST-1234-5698-7654-32"),
         ("Visa 4012 8888 8888 1881", "credit_card", "4012 8888 8888 1881"),
         ("6011000990139424", "credit_card", "6011000990139424"),
+        ("pan=6011000990139424", "credit_card", "6011000990139424"),
+        (
+            "is 76d5:94c4:83ea:5391:da67:8733:a52c:8f41.",
+            "ip_address",
+            "76d5:94c4:83ea:5391:da67:8733:a52c:8f41",
+        ),
+        ("AKIAIOSFODNN7EXAMPLE", "secret", "AKIAIOSFODNN7EXAMPLE"),
+        (
+            "client_secret=7MEufqW1wWWRPVwRrEVQs6OKaHpPCYOX",
+            "secret",
+            "7MEufqW1wWWRPVwRrEVQs6OKaHpPCYOX",
+        ),
+        ("Authorization: Bearer 7MEufqW1wWWRPVwRrEVQs6", "secret", "7MEufqW1wWWRPVwRrEVQs6"),
     ],
 )
 def test_forms_of_a_value(text, kind, value):
@@ -103,10 +116,12 @@ def test_forms_of_a_value(text, kind, value):
 def test_kinds_regions_and_marks_are_settings():
     text = "a@b.com, +33 1 42 68 53 00, 01 42 68 53 00"
     assert found_in(text, kinds=("email",)) == [("email", "a@b.com")]
-    assert len(found_in(text, kinds=("phone",))) == 1
+    assert len(found_in(text, kinds=("phone",), phone_regions=("US", "GB"))) == 1
     assert len(found_in(text, kinds=("phone",), phone_regions=("FR",))) == 2
     settings = PiiSettings(
-        kinds=("email", "phone"), replacements={"email": "", "phone": "<\u260e>"}
+        kinds=("email", "phone"),
+        phone_regions=("US",),
+        replacements={"email": "", "phone": "<\u260e>"},
     )
     texts_of = text_array([text, "nothing", None, text])
     masked = mask_texts(texts_of, find_pii(texts_of, settings), settings)
