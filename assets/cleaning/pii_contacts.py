@@ -27,7 +27,7 @@ _VERSION_BEFORE = re.compile(
     rb"|oid|appendix|item|step|rule|requires|player|python|java|linux|kernel|abschnitt|kapitel"
     rb"|chapitre|secci\xc3\xb3n|sezione|capitolo|cap\xc3\xadtulo)[\s.:#v\"'(\xc2\xa0]{0,4}"
     rb"(?:to |from |is |of )?"
-    rb"|(?:upgrad|updat|patch|bump)[a-z]{0,4}(?: [\w.:]{1,12}){0,2} (?:to|from) "
+    rb"|(?:upgrade|update|patch|bump)[a-z]{0,3}(?: [\w.:]{1,12}){0,2} (?:to|from) "
     rb"|[A-Za-z]/|[A-Za-z0-9)][-_]|\xc2\xa7 ?|[=<>~^]=|~> ?|\$)\Z",
     re.IGNORECASE,
 )
