@@ -1,7 +1,6 @@
 """Our side of `benchmarks.tokens`: from kept texts to finished shards, the bare engine, the floor.
 
-`overhead` compares two things, in this process, the least of some repetitions of each, taken in
-turn. What both hold:
+`overhead` compares two things, in this process, taken in turn some times. What both hold:
 
 - the bare engine: one call that encodes all texts, which lie in memory as Arrow strings, with the
   engine that a run chooses, loaded afresh; ids are thrown away;
@@ -152,7 +151,11 @@ def floor(kept: Kept, folder: Path) -> float:
 def overhead(
     kept: Kept, tokenizer: LoadedTokenizer, folder: Path, *, repeat: int
 ) -> dict[str, Any]:
-    """Return the least CPU seconds of each part of ours, of the bare engine and of the floor."""
+    """Return the least CPU seconds of each part of ours, of the bare engine and of the floor.
+
+    `ratios` are ours over the bare engine, ascending: of one and the next repetition, so that what
+    else the machine does is in both.
+    """
     runs, bares, floors = [], [], []
     for _ in range(repeat):
         runs.append(ours(kept, "auto"))
@@ -160,4 +163,8 @@ def overhead(
         floors.append(floor(kept, folder))
     parts = ("loading", "tokenizing", "sharding")
     least = {part: min(run[part] for run in runs) for part in parts}
-    return {**runs[0], **least, "bare": min(bares), "floor": min(floors)}
+    ratios = sorted(
+        (run["tokenizing"] + run["sharding"]) / engine
+        for run, engine in zip(runs, bares, strict=True)
+    )
+    return {**runs[0], **least, "ratios": ratios, "bare": min(bares), "floor": min(floors)}

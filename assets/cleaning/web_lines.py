@@ -68,7 +68,25 @@ def drop_web_lines(
     output = np.empty(int(offsets[-1] - offsets[0]) + len(texts), np.uint8)
     bounds = np.zeros(len(texts) + 1, np.int64)
     counts = np.zeros((len(texts), len(COUNTS)), np.int64)
-    limits = np.array(
+    limits, known = _limits(settings), _known(settings)
+    _drop_all(data, offsets, character_flags(), limits, *known, output, bounds, counts)
+    return text_array_of(output[: bounds[-1]], bounds), counts
+
+
+def find_web_lines(texts: pa.LargeStringArray, settings: WebLineRules) -> np.ndarray:
+    """Return the lines that `drop_web_lines` takes out, int64 (lines, 3), in order.
+
+    Each is (number of its text, first byte in the text, the byte after its last, LF left out).
+    """
+    data, offsets = text_buffers(texts)
+    ends = int(np.count_nonzero(data[offsets[0] : offsets[-1]] == _LF))
+    found = np.empty((ends + len(texts), 3), np.int64)
+    count = _find_all(data, offsets, character_flags(), _limits(settings), *_known(settings), found)
+    return found[:count]
+
+
+def _limits(settings: WebLineRules) -> np.ndarray:
+    return np.array(
         [
             settings.max_uppercase_ratio,
             settings.max_digit_ratio,
@@ -78,9 +96,43 @@ def drop_web_lines(
         ],
         np.float64,
     )
-    known = phrases(settings.start_phrases, settings.end_phrases, settings.phrases, COUNTED)
-    _drop_all(data, offsets, character_flags(), limits, *known, output, bounds, counts)
-    return text_array_of(output[: bounds[-1]], bounds), counts
+
+
+def _known(settings: WebLineRules) -> tuple[Any, ...]:
+    return phrases(settings.start_phrases, settings.end_phrases, settings.phrases, COUNTED)
+
+
+@kernel
+def _find_all(
+    data: Any,
+    offsets: Any,
+    flags: Any,
+    limits: Any,
+    letters: Any,
+    lengths: Any,
+    groups: Any,
+    starts: Any,
+    found: Any,
+) -> int:
+    """Fill `found`; return how many lines it holds."""
+    count = 0
+    for index in range(len(offsets) - 1):
+        first, end = offsets[index], offsets[index + 1]
+        position = first
+        while position < end:
+            line_end = position
+            while line_end < end and data[line_end] != _LF:
+                line_end += 1
+            reason, _ = _judge(
+                data, position, line_end, flags, limits, letters, lengths, groups, starts
+            )
+            if reason >= 0:
+                found[count, 0] = index
+                found[count, 1] = position - first
+                found[count, 2] = line_end - first
+                count += 1
+            position = line_end + 1
+    return count
 
 
 @kernel

@@ -53,7 +53,8 @@ class TokenizerSettings:
     encode a word grows faster than its length. Null: no limit."""
     mask_spans: tuple[str, ...] = ()
     """Kinds of spans that cleaning left (`email`, ...; `name*` for all that begin so, `*` for all)
-    whose tokens nobody should learn to write: shards with any get a label mask."""
+    whose tokens nobody should learn to write: shards with any get a label mask. `boilerplate`: the
+    lines that the web line rules (RefinedWeb's, as in DCLM) would take out."""
     allow_vocabulary_holes: bool = False
     """Accept a vocabulary with ids that stand for nothing; they cost rows of every embedding."""
 

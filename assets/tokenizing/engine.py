@@ -32,9 +32,9 @@ from assets.tokenizing.conformance import conformance_texts
 REFERENCE = "tokenizers"
 SAMPLE_EVERY = 2048
 """Of so many documents one is encoded by the reference too."""
-SAMPLE_BYTES = 1 << 16
-"""Of a longer sampled document its first bytes are compared: the reference needs 115 bytes of
-memory for each byte of text."""
+SAMPLE_BYTES = 1 << 14
+"""Of a longer sampled document its first bytes are compared. The reference takes sixty times as long
+as the fastest engine: comparing costs at most 3 % of encoding where documents are as long."""
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,9 @@
 """Which tokens of a document nobody should learn to write: those that touch a span of its text.
 
-Cleaning leaves spans (what PII was replaced by, boilerplate) in UTF-8 bytes of the text. A token is
-masked if it holds at least one byte of a span of a kind that `tokenizer.mask_spans` names. Where
+Cleaning leaves spans (what PII was replaced by) in UTF-8 bytes of the text. A token is
+masked if it holds at least one byte of a span of a kind that `tokenizer.mask_spans` names. The kind
+`boilerplate` is found here: the lines that the web line rules would take out, where the text is to
+stay whole but nobody should learn to write them. Where
 the bytes of the ids are the bytes of the text, tokens are found by adding up their lengths; where
 a normalizer changed the text, or the tokenizer is not byte-level, the reference's own offsets say
 which characters a token came from. EOS and BOS are never masked.
@@ -17,13 +19,19 @@ import numpy as np
 import pyarrow as pa
 import tokenizers
 
+from assets.cleaning.web_lines import find_web_lines
 from assets.errors import IntegrityError
+from assets.settings.rules import WebLineRules
 from assets.tokenizing.encode import EncodedTexts
 from assets.tokenizing.engine import FlatIds
 from assets.tokenizing.token_bytes import TokenBytes
 from assets.tokenizing.token_parts import RANGES
 
 Array = np.ndarray[Any, Any]
+
+BOILERPLATE = "boilerplate"
+"""The kind of lines that `assets.cleaning.web_lines` takes for boilerplate, with its defaults."""
+BOILERPLATE_RULES = WebLineRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,10 @@ class SpanMasker:
     def __init__(
         self, kinds: Sequence[str], table: TokenBytes | None, reference: tokenizers.Tokenizer
     ) -> None:
-        """Mask spans whose kind is in `kinds`; `name*` is every kind that begins with `name`."""
+        """Mask spans whose kind is in `kinds`; `name*` is every kind that begins with `name`.
+
+        `BOILERPLATE` is masked only where it is named in full.
+        """
         self._names = frozenset(kind for kind in kinds if not kind.endswith("*"))
         self._prefixes = tuple(kind[:-1] for kind in kinds if kind.endswith("*"))
         self._table, self._reference = table, reference
@@ -62,8 +73,7 @@ class SpanMasker:
         """
         flat, by_kind = encoded.flat, dict[str, int]()
         of_text: dict[int, list[tuple[int, int]]] = {}
-        for row in np.flatnonzero(spans.is_valid().to_numpy(zero_copy_only=False)).tolist():
-            wanted = [span for span in spans[row].as_py() if self._is_meant(span["kind"])]
+        for row, wanted in self._wanted(texts, spans).items():
             if wanted and flat.offsets[row] < flat.offsets[row + 1]:
                 of_text[row] = self._ranges(texts, row, wanted, flat, by_kind)
         found = [
@@ -74,6 +84,17 @@ class SpanMasker:
         ]
         total = sum(item["end"] - item["start"] for ranges in found for item in ranges)
         return MaskedTokens(pa.array(found, RANGES), by_kind, total)
+
+    def _wanted(self, texts: pa.Array, spans: pa.Array) -> dict[int, list[dict[str, Any]]]:
+        """Return the spans to mask, by text."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for row in np.flatnonzero(spans.is_valid().to_numpy(zero_copy_only=False)).tolist():
+            found[row] = [span for span in spans[row].as_py() if self._is_meant(span["kind"])]
+        if BOILERPLATE in self._names:
+            for row, start, end in find_web_lines(texts, BOILERPLATE_RULES).tolist():
+                span = {"start": start, "end": end, "kind": BOILERPLATE}
+                found.setdefault(row, []).append(span)
+        return found
 
     def _is_meant(self, kind: str) -> bool:
         return kind in self._names or kind.startswith(self._prefixes)

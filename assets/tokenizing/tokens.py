@@ -30,6 +30,7 @@ from assets.stage import (
 from assets.tokenizing.encode import EncodingRules, single_threaded
 from assets.tokenizing.engine import REFERENCE, Engine, load_engine
 from assets.tokenizing.kept_parts import KeptTask, kept_tasks
+from assets.tokenizing.label_masks import BOILERPLATE, BOILERPLATE_RULES
 from assets.tokenizing.membership import GroupRules, group_rules
 from assets.tokenizing.part_writer import STAGE, PartRules, PartWriter
 from assets.tokenizing.tokenizer import LoadedTokenizer, library_versions
@@ -127,6 +128,8 @@ def _fingerprint(pin: TokenizerPin, rules: PartRules, kept: KeptTask) -> str:
         inputs["groups"] = rules.grouping.inputs()
     if rules.mask_spans:
         inputs["mask_spans"] = sorted(set(rules.mask_spans))
+    if BOILERPLATE in rules.mask_spans:
+        inputs["boilerplate"] = dataclasses.asdict(BOILERPLATE_RULES) | {"unicode": UNICODE_VERSION}
     return fingerprint(
         stage=STAGE,
         code=CODE_VERSION,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import tokens
-from benchmarks.tokens_corpus import FORBIDDEN, texts, write_corpus
+from benchmarks.tokens_corpus import FORBIDDEN, texts, write_corpus, write_pieces
 from benchmarks.tokens_peers import digest
 
 
@@ -20,6 +20,23 @@ def test_the_corpus_is_distinct_texts_without_special_tokens(tmp_path):
     lines = (tmp_path / "c" / "texts.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["text"] for line in lines] == found
     assert size == sum(len(text.encode()) for text in found) <= 200_000
+
+
+def test_short_documents_are_the_texts_cut_at_line_ends(tmp_path):
+    corpus, path = tmp_path / "c" / "texts.jsonl", tmp_path / "p" / "texts.jsonl"
+    write_corpus(corpus, 200_000)
+    size = write_pieces(path, corpus)
+    pieces = [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
+    assert size == sum(len(piece.encode()) for piece in pieces)
+    assert len(pieces) == len(set(pieces)) > 20
+    whole = "".join(texts(200_000))
+    assert all(piece in whole for piece in pieces)
+
+
+@pytest.mark.parametrize(("value", "word"), [(1.5, "PASS (at most 1.5)"), (1.51, "FAIL")])
+def test_a_bar_says_whether_it_is_kept(value, word):
+    assert tokens.at_most(value, 1.5).startswith(word)
+    assert tokens.at_least(-value, -1.5).startswith(word[:4])
 
 
 def test_the_order_of_documents_does_not_matter_their_ids_do():

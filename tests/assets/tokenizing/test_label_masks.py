@@ -131,6 +131,30 @@ def test_kinds_are_named_or_begin_alike(real):
         assert (found.total > 0) == bool(expected)
 
 
+def test_boilerplate_lines_are_masked_where_they_are_named(real):
+    text = "A line of prose to learn.\n1.2k likes\nMenu\n\nMore prose é, in full.\nread more..."
+    found, result = masked(real, text, None, kinds=("boilerplate",))
+    table = token_bytes(real[0])
+    assert table is not None
+    (ranges,) = result.ranges.to_pylist()
+    pieces = [table.decode(found.ids[item["start"] : item["end"]]) for item in ranges]
+    joined = b"|".join(pieces)
+    for line in (b"1.2k likes", b"Menu", b"read more..."):
+        assert line in joined
+    assert b"prose" not in joined
+    assert result.by_kind == {"boilerplate": result.total}
+    assert masked(real, text, None, kinds=("*",))[1].total == 0
+
+
+def test_boilerplate_and_spans_of_cleaning_are_masked_together(real):
+    text = "Write to |||EMAIL||| if you like.\nMENU"
+    _, both = masked(
+        real, text, [span_of(text, "|||EMAIL|||", "email")], kinds=("email", "boilerplate")
+    )
+    assert set(both.by_kind) == {"email", "boilerplate"}
+    assert both.total == sum(both.by_kind.values())
+
+
 def test_pieces_of_a_split_document_have_their_own_ranges(real):
     spans = [span_of(TEXT, "|||EMAIL|||"), span_of(TEXT, "call |||PHONE|||, naïve")]
     _, whole = masked(real, TEXT, spans)
