@@ -98,7 +98,7 @@ def _limits(settings: WebLineRules) -> np.ndarray:
     )
 
 
-def _known(settings: WebLineRules) -> tuple[Any, ...]:
+def _known(settings: WebLineRules) -> tuple[Any, Any, Any, Any]:
     return phrases(settings.start_phrases, settings.end_phrases, settings.phrases, COUNTED)
 
 

@@ -33,8 +33,8 @@ REFERENCE = "tokenizers"
 SAMPLE_EVERY = 2048
 """Of so many documents one is encoded by the reference too."""
 SAMPLE_BYTES = 1 << 14
-"""Of a longer sampled document its first bytes are compared. The reference takes sixty times as long
-as the fastest engine: comparing costs at most 3 % of encoding where documents are as long."""
+"""Of a longer sampled document its first bytes are compared. The reference takes sixty times as
+long as the fastest engine: comparing costs at most 3 % of encoding, however long documents are."""
 
 logger = logging.getLogger(__name__)
 
