@@ -24,8 +24,10 @@ from olmo_loader.byte_range import MAX_OPEN_FILES, ByteRanges
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile, read_dataset_file
 from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
 from olmo_loader.global_indices import ORDER_FILE
+from olmo_loader.instance_filter import FILTER_FILE
+from olmo_loader.instance_tables import OFFSETS_FILE, SPANS_FILE
 from olmo_loader.locations import Location, is_remote, join, local_copy, open_ranges
-from olmo_loader.plan import PLAN_FILE, PROVENANCE_FILE, parse_plan, plan_name
+from olmo_loader.plan import PLAN_FILE, SHARDS_FILE, parse_plan, plan_name
 from olmo_loader.records import sha256_hex, write_atomically
 from olmo_loader.retrying import RetryPolicy
 from olmo_loader.shard_index import FIRST_SEQ
@@ -33,8 +35,10 @@ from olmo_loader.takedowns import takedown_name
 
 CHECKSUMS = ("first_touch", "eager", "off")
 _FETCHES = 16
-_ORDER_CHUNK = 1 << 18
-_ORDER_CHUNKS = 4
+_ORDER_CHUNK_BYTES = 1 << 16
+_ORDER_CHUNKS = 16
+_READ_FILES = frozenset({SHARDS_FILE, SPANS_FILE, OFFSETS_FILE, FILTER_FILE})
+"""Files of a plan that reading it takes, beside its record and its order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +126,7 @@ class DataPlace:
         return file
 
     def bring_plan(self, plan_id: str) -> FarOrder | None:
-        """Bring the files of a plan, its order and provenance excepted.
+        """Bring the files of a plan that reading it takes, its order excepted.
 
         Returns:
             The order of epoch 0, to be read where it lies; None when it is local.
@@ -132,7 +136,7 @@ class DataPlace:
         path = self.folder / plan_name(plan_id, PLAN_FILE)
         files = parse_plan(path.read_bytes(), str(join(self.address, plan_name(plan_id))))["files"]
         for name, entry in files.items():
-            if name not in {ORDER_FILE, PROVENANCE_FILE}:
+            if name in _READ_FILES:
                 self.fetch(plan_name(plan_id, name), entry["sha256"])
         entry = files[ORDER_FILE]
         name = str(join(self.address, plan_name(plan_id, ORDER_FILE)))
@@ -157,11 +161,12 @@ class DataPlace:
 
 
 class FarOrder:
-    """An order on a server: positions are read in chunks of 1 MiB, the last few are kept."""
+    """An order on a server: positions are read in chunks of 64 KiB, the last few are kept."""
 
     def __init__(self, ranges: ByteRanges, name: str, count: int, dtype: np.dtype[Any]) -> None:
         self._ranges, self._name, self._count = ranges, name, count
         self.dtype: np.dtype[Any] = dtype.newbyteorder("<")
+        self._chunk_length = _ORDER_CHUNK_BYTES // dtype.itemsize
         self._chunks: dict[int, NDArray[Any]] = {}
 
     def __len__(self) -> int:
@@ -172,17 +177,17 @@ class FarOrder:
         if isinstance(positions, slice):
             positions = np.arange(*positions.indices(self._count))
         found = np.empty(len(positions), self.dtype)
-        numbers = positions // _ORDER_CHUNK
+        numbers = positions // self._chunk_length
         for number in np.unique(numbers).tolist():
             inside = numbers == number
-            found[inside] = self._chunk(number)[positions[inside] - number * _ORDER_CHUNK]
+            found[inside] = self._chunk(number)[positions[inside] - number * self._chunk_length]
         return found
 
     def _chunk(self, number: int) -> NDArray[Any]:
         chunk = self._chunks.get(number)
         if chunk is None:
-            first = number * _ORDER_CHUNK
-            length = min(_ORDER_CHUNK, self._count - first)
+            first = number * self._chunk_length
+            length = min(self._chunk_length, self._count - first)
             item = self.dtype.itemsize
             data = self._ranges.read(self._name, first * item, length * item)
             chunk = np.frombuffer(data, self.dtype)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from olmo_loader.__main__ import main
 from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
 from olmo_loader.loader import build_train_dataloader
@@ -88,6 +89,45 @@ def test_a_step_reads_only_its_own_bytes(small, server):
     assert "global_indices.npy" in names
     local = open_published(small.folder)
     assert reports == list(describe_step(local, begin, index))
+
+
+def bytes_sent(server: WebServer) -> dict[str, int]:
+    """Bytes of what was asked for since, by the ending of the file's name."""
+    found: dict[str, int] = {}
+    for _, path, span in server.requests:
+        kind = path.rpartition("/")[2].partition(".")[2]
+        size = (server.folder / path.lstrip("/")).stat().st_size
+        if span:
+            first, last = map(int, span.removeprefix("bytes=").split("-"))
+            size = min(last + 1, size) - first
+        name = "order" if "global_indices" in path else kind
+        found[name] = found.get(name, 0) + size
+    server.requests.clear()
+    return found
+
+
+def test_inspect_takes_a_step_s_bytes_off_a_server(tmp_path: Path, capsys):
+    """Once the records are here, a step costs its own bytes, rounded to what servers are asked."""
+    data = make_small(tmp_path / "dataset", docs=12_000)
+    page = 1 << 16
+    with serve(data.folder) as server:
+        open_published(server.url)
+        for step in (0, 700, 3000):
+            server.requests.clear()
+            command = ["inspect", server.url, "--step", str(step), "--global-batch-size", "4"]
+            assert main(command) == 0
+            sent = bytes_sent(server)
+            assert sent.keys() == {"json", "order", "docs.npy"}
+            assert sent["order"] <= page
+            assert sent["docs.npy"] <= 4 * 2 * page
+            opened = open_published(server.url)
+            _, index = step_positions(opened, step=step, global_batch_size=4)
+            server.requests.clear()
+            opened.reader.read(index)
+            sent = bytes_sent(server)
+            assert sent["npy"] <= 4 * 2 * page  # the blocks that are held against their CRCs
+            assert sent.keys() == {"npy", "crc"}
+    capsys.readouterr()
 
 
 def test_a_transfer_that_went_wrong_is_repeated_and_damage_is_named(small, server):
