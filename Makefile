@@ -41,7 +41,7 @@ format: $(VENV)/.test
 ## bench: print what each stage and the loader cost, as ratios
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/stages.py
-	$(BIN)/python benchmarks/loader.py
+	$(BIN)/python -m benchmarks.loader --peers ""
 
 ## interop: OLMo's and OLMo-core's own code read our shards and orders; any difference fails
 INTEROP := tmp/interop

@@ -1,18 +1,20 @@
 """What the loader costs, as ratios within one run.
 
-    python -m benchmarks.loader [--only cpu,order,opening,many,import] [--repeats 7] [--billion]
+    python -m benchmarks.loader [--only cpu,order,opening,many,import,billion] [--repeats 11]
 
 ``cpu``: CPU milliseconds per million tokens of the whole process tree, batches of 8 x 4,096 uint32,
 page cached. Every candidate has a process of its own and they take turns, so a busy machine slows
-all alike; the medians are shown. ``x gather`` is against slices of plain memory maps copied into
-one array made before. OLMo, OLMo-core, LitData and datasets come from their packages in their own
-environments (``make bench-loader`` makes those); one that is missing is named with the reason.
-On a busy machine caches are cold more often and gathers suffer most: there the least of the turns
-says more than their median.
+all alike. ``x gather`` is against slices of plain memory maps copied into one array made before:
+the gather has a turn right before each of ours, and the median of these ratios is shown. Ours have
+0 workers where no workers are named, and read when a batch is asked for unless threads are named.
+OLMo, OLMo-core, LitData and datasets come from their packages in their own environments
+(``make bench-loader`` makes those); one that is missing is named with the reason.
 ``order``, ``opening``, ``many`` and ``import`` compare with what cannot be avoided: numpy's shuffle
-and write, bare stat calls, ``import numpy``.
+and write, bare stat calls, plain maps, ``import numpy``. ``billion``, only when named, builds the
+order of 1,000,000,000 instances: minutes, 4 GB of memory and 4 GB on the disk of ``--folder``.
 
-Seconds here depend on the machine and its load; compare the ratios.
+What has a bar is printed with it and PASS or FAIL. Seconds here depend on the machine and its load;
+compare the ratios.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import loader_limits
+from benchmarks.bars import verdict
 from benchmarks.loader_data import DataShape, publish
 from olmo_loader.published import open_published
 from olmo_loader.shard_files import MASK_SUFFIX
@@ -47,7 +50,7 @@ TARGETS = {
     "ours, doc_lens, label masks, filter bits": 2.0,
 }
 _WARM_UP_BATCHES = 24
-_TURN_CPU_S = 0.3
+_TURN_CPU_S = 0.15
 
 
 def make_spec(folder: Path, shape: DataShape) -> dict[str, Any]:
@@ -161,6 +164,8 @@ class Result:
         self._tokens = tokens_per_batch / 1e6
         self.cpu_ms: list[float] = []
         self.wall_ms: list[float] = []
+        self.ratios: list[float] = []
+        """CPU of each turn over that of the gather's turn before it."""
         self.error = ""
         warm = candidate.read(name, _WARM_UP_BATCHES)
         warm = warm if "error" in warm else candidate.read(name, _WARM_UP_BATCHES)
@@ -168,8 +173,8 @@ class Result:
         each = max(warm.get("cpu_s", 1.0), 1e-4) / _WARM_UP_BATCHES
         self._batches = int(min(max(_TURN_CPU_S / each, 16), 3000))
 
-    def turn(self) -> None:
-        """Read for about `_TURN_CPU_S`."""
+    def turn(self, gather: Result) -> None:
+        """Read for about `_TURN_CPU_S`, right after ``gather`` did."""
         if self.error:
             return
         found = self.candidate.read(self.name, self._batches)
@@ -177,41 +182,40 @@ class Result:
         if not self.error:
             self.cpu_ms.append(found["cpu_s"] * 1e3 / self._batches / self._tokens)
             self.wall_ms.append(found["wall_s"] * 1e3 / self._batches / self._tokens)
+            self.ratios.append(self.cpu_ms[-1] / gather.cpu_ms[-1])
+
+    def row(self) -> str:
+        """Return the line of the table."""
+        if self.error or not self.cpu_ms:
+            return f"| {self.name} | {self.error} | | | |"
+        cpu, wall = statistics.median(self.cpu_ms), statistics.median(self.wall_ms)
+        ratio = statistics.median(self.ratios)
+        shown = verdict(ratio, TARGETS[self.name]) if self.name in TARGETS else f"{ratio:.2f}"
+        return f"| {self.name} | {cpu:.2f} | {shown} | {min(self.cpu_ms):.2f} | {1e3 / wall:.1f} |"
 
 
 def measure_cpu(folder: Path, spec: dict[str, Any], peers: Sequence[str], repeats: int) -> None:
-    """Print the table of CPU per million tokens."""
+    """Print the table of CPU per million tokens; the first rung of ours is the unit."""
     candidates = open_candidates(folder, spec, peers)
     tokens = spec["batch"] * spec["sequence_length"]
     try:
         results = [
             Result(candidate, name, tokens) for candidate in candidates for name in candidate.rungs
         ]
+        gather = results[0]
         for _ in range(repeats):
-            for result in results:
-                result.turn()
+            gather.turn(gather)
+            for result in results[1:]:
+                if result.candidate is gather.candidate:
+                    gather.turn(gather)
+                result.turn(gather)
     finally:
         for candidate in candidates:
             candidate.close()
-    print_cpu(results)
-
-
-def print_cpu(results: Sequence[Result]) -> None:
-    """Print one row per rung; the first is the unit."""
-    unit, least_unit = statistics.median(results[0].cpu_ms), min(results[0].cpu_ms)
-    print("\n| loader | CPU ms / M tokens | x gather | least | x least gather | M tokens / s |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("\n| loader | CPU ms / M tokens | x gather | least CPU ms | M tokens / s |")
+    print("|---|---:|---:|---:|---:|")
     for result in results:
-        target = f" (target {TARGETS[result.name]})" if result.name in TARGETS else ""
-        if result.error or not result.cpu_ms:
-            print(f"| {result.name}{target} | {result.error} | | | | |")
-            continue
-        cpu, wall = statistics.median(result.cpu_ms), statistics.median(result.wall_ms)
-        least = min(result.cpu_ms)
-        print(
-            f"| {result.name}{target} | {cpu:.2f} | {cpu / unit:.2f} "
-            f"| {least:.2f} | {least / least_unit:.2f} | {1e3 / wall:.1f} |"
-        )
+        print(result.row())
     print()
 
 
@@ -220,32 +224,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("cpu", "order", "opening", "many", "import")
-    parser.add_argument("--only", default=",".join(parts), help="comma separated parts")
+    parts = ("cpu", "order", "opening", "many", "import", "billion")
+    parser.add_argument("--only", default=",".join(parts[:-1]), help="comma separated parts")
     parser.add_argument("--peers", default=",".join(PEERS), help="comma separated, may be empty")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--instances", type=int, default=100_000_000, help="of the order")
-    parser.add_argument("--billion", action="store_true", help="also order 1,000,000,000")
+    parser.add_argument("--billion", action="store_true", help="also the part billion")
     parser.add_argument("--shards", type=int, default=2000, help="to open")
     parser.add_argument("--links", type=int, default=100_000, help="shards of the part many")
     parser.add_argument("--folder", type=Path, help="keep the data there (256 MB and copies)")
     given = parser.parse_args()
     chosen = [part for part in given.only.split(",") if part]
+    chosen += ["billion"] if given.billion and "billion" not in chosen else []
     if unknown := set(chosen) - set(parts):
         parser.error(f"no part {sorted(unknown)}; there is {', '.join(parts)}")
     with tempfile.TemporaryDirectory(prefix="bench-loader-") as temporary:
         folder = given.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        counts = [given.instances, *([1_000_000_000] if given.billion else [])]
         peers = [peer for peer in given.peers.split(",") if peer]
         steps: dict[str, Callable[[], None]] = {
             "cpu": lambda: measure_cpu(
                 folder, make_spec(folder, DataShape()), peers, given.repeats
             ),
-            "order": lambda: loader_limits.measure_order(folder, counts, given.repeats),
+            "order": lambda: loader_limits.measure_order(folder, given.instances, given.repeats),
             "opening": lambda: loader_limits.measure_opening(folder, given.shards, given.repeats),
             "many": lambda: loader_limits.measure_many(folder, given.links),
             "import": lambda: loader_limits.measure_import(given.repeats),
+            "billion": lambda: loader_limits.measure_billion(folder),
         }
         for part in chosen:
             steps[part]()

@@ -80,7 +80,9 @@ class DataCollator:
         tensors = [torch.as_tensor(row[field]) for row in rows]
         return torch.stack(
             [
-                functional.pad(row.to(dtype), self._margins(longest - len(row)), value=value)
+                row.to(dtype)
+                if len(row) == longest  # padding by nothing would copy it
+                else functional.pad(row.to(dtype), self._margins(longest - len(row)), value=value)
                 for row in tensors
             ]
         )

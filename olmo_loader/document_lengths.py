@@ -25,21 +25,21 @@ class DocumentLengths:
     def __init__(
         self, rows: Sequence[NDArray[np.int32]], longest: Sequence[int] | None = None
     ) -> None:
-        self._rows, self._longest = rows, longest
+        self.rows, self._longest = rows, longest
 
     @property
     def lengths(self) -> NDArray[np.int32]:
         """All lengths one after another, int32 ``(all documents,)``."""
-        return np.concatenate(self._rows) if self._rows else np.empty(0, np.int32)
+        return np.concatenate(self.rows) if self.rows else np.empty(0, np.int32)
 
     @property
     def counts(self) -> NDArray[np.int64]:
         """Documents in each instance, int64 ``(instances,)``."""
-        return np.array([len(row) for row in self._rows], np.int64)
+        return np.array([len(row) for row in self.rows], np.int64)
 
     def padded(self) -> NDArray[np.int32]:
         """Return int32 ``(instances, most documents)``, padded right with 0."""
-        rows = [row.tobytes() for row in self._rows]
+        rows = [row.tobytes() for row in self.rows]
         width = max(map(len, rows), default=0)
         padded = bytearray().join([row.ljust(width, b"\0") for row in rows])  # quicker than numpy
         return np.ndarray((len(rows), width // _LENGTH.itemsize), _LENGTH, padded)
@@ -48,7 +48,7 @@ class DocumentLengths:
         """Return the longest document of each instance, int64 ``(instances,)``."""
         if self._longest is not None:
             return np.array(self._longest, np.int64)
-        return np.array([row.max() for row in self._rows], np.int64)
+        return np.array([row.max() for row in self.rows], np.int64)
 
 
 def lengths_by_eos(ids: NDArray[Any], eos_token_id: int) -> DocumentLengths:

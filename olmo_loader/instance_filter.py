@@ -111,9 +111,10 @@ def find_repetitive(ids: NDArray[Any], config: InstanceFilterConfig) -> NDArray[
     samples = _samples_of(config, ids.shape[1])
     if len(samples.periods) == 0:
         return dropped
-    rows, columns = np.nonzero(_agree(ids, samples))
-    periods = samples.periods[columns]
-    for row, period in np.unique(np.stack((rows, periods), axis=1), axis=0).tolist():
+    agree = _agree(ids, samples)
+    rows, columns = np.divmod(np.flatnonzero(agree), agree.shape[1])
+    suspects = np.stack((rows, samples.periods[columns]), axis=1)
+    for row, period in np.unique(suspects, axis=0).tolist():
         if not dropped[row]:
             run = period * (samples.times - 1)
             dropped[row] = _longest_run(ids[row, period:] == ids[row, :-period]) >= run

@@ -213,7 +213,7 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         size = max(self.device_batch_size, 1)
 
         def read(group: int) -> list[dict[str, Any]]:
-            return [self._item(int(i)) for i in mine[group * size : (group + 1) * size]]
+            return self._items(mine[group * size : (group + 1) * size])
 
         groups: OrderedPrefetcher[list[dict[str, Any]]] = OrderedPrefetcher(
             read,
@@ -224,10 +224,18 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         for items in groups:
             yield from items
 
-    def _item(self, index: int) -> dict[str, Any]:
-        item = self.dataset[index]
-        if isinstance(item, dict):
-            return {**item, "index": index}
-        if dataclasses.is_dataclass(item) and not isinstance(item, type):
-            return {**dataclasses.asdict(item), "index": index}
-        return {"input_ids": item, "index": index}
+    def _items(self, index: np.ndarray[Any, np.dtype[Any]]) -> list[dict[str, Any]]:
+        numbers, dataset = index.tolist(), self.dataset
+        if type(dataset) is MemMapDataset:
+            items = dataset.read_items(index.astype(np.int64))
+        else:
+            items = [_as_fields(dataset[number]) for number in numbers]
+        return [{**item, "index": number} for item, number in zip(items, numbers, strict=True)]
+
+
+def _as_fields(item: Any) -> dict[str, Any]:
+    if isinstance(item, dict):
+        return item
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return dataclasses.asdict(item)
+    return {"input_ids": item}

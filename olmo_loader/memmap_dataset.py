@@ -12,7 +12,7 @@ word, this one raises:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
@@ -200,21 +200,34 @@ class MemMapDataset(Dataset[dict[str, Any]]):
         position = number + len(self) if number < 0 else number
         if not 0 <= position < len(self):
             raise IndexError(f"{number} is out of bounds for dataset of size {len(self)}")
-        batches = self.batches
-        read = self.reader.read(np.array([position]))
-        ids = read.ids[0]
-        item: dict[str, Any] = {"input_ids": torch.from_numpy(ids)}
+        return self.read_items(np.array([position]))[0]
+
+    def read_items(self, index: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Return the items of these instances, read in one go: their ids are rows of one array.
+
+        Args:
+            index: global instance numbers, int64 ``(instances,)``.
+
+        Raises:
+            IndexError: no such instance.
+        """
+        batches, read = self.batches, self.reader.read(index)
+        ids = read.ids
+        items: list[dict[str, Any]] = [{"input_ids": torch.from_numpy(row)} for row in ids]
         if self.instance_filter_config is not None:
-            item["instance_mask"] = bool(batches.keep(read)[0])
+            _add(items, "instance_mask", batches.keep(read).tolist())
         if read.label_mask is not None:
-            item["label_mask"] = torch.from_numpy(read.label_mask[0])
+            _add(items, "label_mask", map(torch.from_numpy, read.label_mask))
         if self._include_instance_metadata:
-            item["metadata"] = deepcopy(self._metadata[int(read.files[0])])
+            metadata = (deepcopy(self._metadata[file]) for file in read.files.tolist())
+            _add(items, "metadata", metadata)
         if self._generate_attention_mask:
-            item["attention_mask"] = torch.from_numpy(ids != self.pad_token_id).long()
+            attended = (ids != self.pad_token_id).astype(np.int64)
+            _add(items, "attention_mask", map(torch.from_numpy, attended))
         if self._generate_doc_lengths:
-            item["doc_lens"] = torch.from_numpy(batches.lengths(read).lengths)
-        return item
+            rows = batches.lengths(read).rows
+            _add(items, "doc_lens", (torch.from_numpy(row.copy()) for row in rows))
+        return items
 
     @property
     def batches(self) -> BatchReader:
@@ -309,6 +322,11 @@ class MemMapDataset(Dataset[dict[str, Any]]):
             "doc_boundaries": self.doc_boundaries,
             "reading": self._reading,
         }
+
+
+def _add(items: Sequence[dict[str, Any]], field: str, values: Iterable[Any]) -> None:
+    for item, value in zip(items, values, strict=True):
+        item[field] = value
 
 
 def _metadata_per_path(
