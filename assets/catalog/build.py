@@ -17,7 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from assets.canonical import canonical_json
-from assets.catalog.losses import language_rows, loss_rows, stage_total_rows
+from assets.catalog.languages import language_rows
+from assets.catalog.losses import loss_rows, stage_total_rows
 from assets.catalog.macros import macro_statements
 from assets.catalog.place import catalog_path
 from assets.catalog.quality import quality_rows

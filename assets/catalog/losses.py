@@ -1,8 +1,9 @@
-"""What every stage and rule took, and what stayed: the rows of three tables of figures.
+"""What every stage and rule took, and what stayed: the rows of two tables of figures.
 
 `losses` is the table that publications of corpora print: step by step, how many documents there
-were, how many a rule took, and their share. Bytes are of the text that came in; words are known
-where they had been counted before the rule took the document.
+were, how many a rule took, and their share. Bytes are of the text as it was decoded; words are
+known where they had been counted before the rule took the document. A document that a changed file
+holds unchanged is no loss (`is_loss`): its earlier version stays.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from assets.catalog.rows import STAGES, RootState, Row, totals_by_source
+from assets.dedup.replace import UNCHANGED
 
-NO_LANGUAGE = ""
 _KEPT = ("documents", "characters", "bytes", "words", "tokens")
 
 
@@ -44,6 +45,7 @@ def _losses(stage: str, source: str, counts: dict[str, Any], landed: int) -> Ite
             "rule": rule,
             "decision": decision,
             "stage_documents": entered,
+            "is_loss": rule != UNCHANGED,
             "documents": number,
             "documents_left": left,
             "share_of_stage": number / entered if entered else 0.0,
@@ -57,28 +59,30 @@ def _losses(stage: str, source: str, counts: dict[str, Any], landed: int) -> Ite
 def stage_total_rows(state: RootState) -> Iterator[Row]:
     """Yield the rows of `stage_totals`: what stayed after each stage; null is not measured there.
 
-    `unique` decides by signatures and reads no whole text: its figures are those of its documents.
+    `unique` decides by signatures and reads no whole text: how long its texts are is known once
+    they all became tokens.
     """
+    totals = {stage: totals_by_source(state.parts[stage]) for stage in STAGES}
     for stage in STAGES:
-        for source, counts in sorted(totals_by_source(state.parts[stage]).items()):
+        for source, counts in sorted(totals[stage].items()):
             stayed = {name: counts.get(name) for name in _KEPT}
             if stayed["documents"] is None:
                 stayed["documents"] = counts["kept"] + counts["modified"]
+            after = totals["tokens"].get(source, {})
+            if stage == "unique" and after.get("in") == stayed["documents"]:
+                stayed |= after.get("entered", {})
             yield {"stage": stage, "source": source, "documents_in": counts["in"], **stayed}
+    yield from _shard_totals(state, totals["tokens"])
 
 
-def language_rows(state: RootState) -> Iterator[Row]:
-    """Yield the rows of `language_statistics`: per stage, source and language, what stayed."""
-    for stage in ("clean", "tokens"):
-        for source, counts in sorted(totals_by_source(state.parts[stage]).items()):
-            for language, amounts in sorted(counts.get("by_language", {}).items()):
-                tokens, words = amounts.get("tokens"), amounts["words"]
-                yield {
-                    "stage": stage,
-                    "source": source,
-                    "language": language or None,
-                    **{name: amounts.get(name) for name in _KEPT},
-                    "characters_per_token": amounts["characters"] / tokens if tokens else None,
-                    "bytes_per_token": amounts["bytes"] / tokens if tokens else None,
-                    "tokens_per_word": tokens / words if tokens and words else None,
-                }
+def _shard_totals(state: RootState, tokens: dict[str, dict[str, Any]]) -> Iterator[Row]:
+    """Yield what stands in shards; what is pending waits for the rest of a shard."""
+    for source in sorted({record["source"] for record in state.shards}):
+        own = [record for record in state.shards if record["source"] == source]
+        yield {
+            "stage": "shards",
+            "source": source,
+            "documents_in": tokens.get(source, {}).get("documents"),
+            "documents": sum(record["n_docs"] for record in own),
+            "tokens": sum(record["n_tokens"] for record in own),
+        }

@@ -72,7 +72,7 @@ def quality_rows(
         if row["current"] and value is not None:
             yield _judged("utilization", row["plan_id"], value, LEAST_UTILIZATION, None)
     for row in losses:
-        if row["stage_documents"] >= MIN_DOCUMENTS:
+        if row["is_loss"] and row["stage_documents"] >= MIN_DOCUMENTS:
             what = f"{row['source']}, {row['stage']}, {row['rule']}"
             yield _judged("rule_share", what, row["share_of_stage"], None, MOST_RULE_SHARE)
 

@@ -135,6 +135,7 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
                 ("source", pa.string()),
                 ("rule", pa.string()),
                 ("decision", pa.string()),
+                ("is_loss", pa.bool_()),
                 ("stage_documents", pa.int64()),
                 ("documents", pa.int64()),
                 ("documents_left", pa.int64()),
@@ -162,7 +163,10 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
         ),
     ),
     "language_statistics": (
-        "What stayed by language, after cleaning and as tokens; null: no language was asked.",
+        (
+            "What stayed by language, after cleaning (lengths in bytes) and as tokens (in tokens); "
+            "null: no language was asked. Percentiles are those of a histogram by powers of two."
+        ),
         pa.schema(
             [
                 ("stage", pa.string()),
@@ -176,6 +180,14 @@ TABLES: dict[str, tuple[str, pa.Schema]] = {
                 ("characters_per_token", pa.float64()),
                 ("bytes_per_token", pa.float64()),
                 ("tokens_per_word", pa.float64()),
+                ("mean_length", pa.float64()),
+                ("p10_length", pa.int64()),
+                ("p50_length", pa.int64()),
+                ("p90_length", pa.int64()),
+                ("p99_length", pa.int64()),
+                ("unique_tokens", pa.int64()),
+                ("vocabulary_use", pa.float64()),
+                ("top_tokens", pa.list_(_TOKEN_COUNT)),
             ]
         ),
     ),

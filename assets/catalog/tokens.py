@@ -43,7 +43,7 @@ def token_rows(state: RootState) -> Iterator[Row]:
             **_lengths(state.root, entries, totals),
             "unique_tokens": int(np.count_nonzero(counts)),
             "vocabulary_use": np.count_nonzero(counts) / pin.vocab_size,
-            "top_tokens": _top_tokens(counts, tokenizer),
+            "top_tokens": top_tokens(counts, tokenizer),
         }
 
 
@@ -85,7 +85,8 @@ def _lengths(root: Root, entries: Sequence[PartEntry], totals: dict[str, Any]) -
     }
 
 
-def _top_tokens(counts: np.ndarray[Any, Any], tokenizer: LoadedTokenizer) -> list[Row]:
+def top_tokens(counts: np.ndarray[Any, Any], tokenizer: LoadedTokenizer) -> list[Row]:
+    """Return the most frequent ids of counts (vocab_size,), the lowest of equals first."""
     order = np.lexsort((np.arange(len(counts)), -counts))[:TOP_TOKENS]
     return [
         {"id": int(i), "text": _shown(tokenizer, int(i)), "count": int(counts[i])}

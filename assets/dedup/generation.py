@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from assets.cleaning.amounts import lost_by_rule
 from assets.dedup.arrivals import PartRows, spool_rows, spool_sets
 from assets.dedup.decide import KEPT
 from assets.dedup.decided import RULES, DecidedGeneration
@@ -209,6 +211,7 @@ def _publish_part(
         rows=clean.rows,
         files=clean.files,
         statistics=count_decisions(ledger)
+        | _amounts(root, clean, ledger)
         | {
             "too_short_for_minhash": too_short,
             "caught": caught(decided.decisions.rule[part.arrivals], sets.sizes[part.arrivals] > 0),
@@ -219,6 +222,14 @@ def _publish_part(
             **({} if decided.marks is None else {"pii_replaced": int(masked.sum())}),
         },
     )
+
+
+def _amounts(root: Root, clean: PartEntry, ledger: pa.Table) -> dict[str, Any]:
+    """Return the words of what stays of a part, and what each rule took of it."""
+    rows = root.read_table(clean.objects["data"], ["num_bytes", "num_words"]).take(ledger["row"])
+    stays = pc.is_in(ledger["decision"], pa.array(["kept", "modified"]))
+    words = pc.sum(rows["num_words"].filter(stays)).as_py() or 0
+    return {"words": words, **lost_by_rule(rows, ledger)}
 
 
 def _edits(decided: DecidedGeneration, part: PartRows) -> pa.Array:

@@ -1,31 +1,59 @@
-"""What the documents of each language come to: tokens beside characters, bytes and words."""
+"""What the documents of each language come to: tokens beside characters, bytes and words.
+
+How often each token occurs in a language is kept sparsely: memory is 16 bytes for every pair of a
+language and a token that occurs in a part, and 8 bytes for each token of the vocabulary and
+`_AT_ONCE` languages while a batch is counted.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.document import length_histogram
+from assets.stage import add_statistics
+
 NO_LANGUAGE = ""
 """Key of documents for which no language was asked."""
 AMOUNTS = ("documents", "tokens", "characters", "bytes", "words")
+LANGUAGE_COUNTS = pa.schema(
+    [
+        pa.field("language", pa.string(), nullable=False),
+        pa.field("id", pa.uint32(), nullable=False),
+        pa.field("count", pa.uint64(), nullable=False),
+    ]
+)
+"""One row per language and id that occurs in it, ascending."""
+_AT_ONCE = 16
 
 
 class LanguageTotals:
     """Sums of one part, by language."""
 
-    def __init__(self) -> None:
+    def __init__(self, vocab_size: int) -> None:
         self._totals: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(AMOUNTS, 0))
+        self._lengths: dict[str, dict[str, int]] = {}
+        self._vocab_size = vocab_size
+        self._counts: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def add(self, texts: pa.RecordBatch, rows: pa.RecordBatch, num_tokens: np.ndarray) -> None:
+    def add(
+        self,
+        texts: pa.RecordBatch,
+        rows: pa.RecordBatch,
+        num_tokens: np.ndarray,
+        ids: np.ndarray,
+    ) -> None:
         """Count some documents.
 
         Args:
             texts: clean rows that stay, with text, language and num_words.
             rows: the rows they become, a long document may become several.
             num_tokens: of each of `rows`, EOS included.
+            ids: the tokens of `rows`, one after the other.
         """
         self._add(
             texts,
@@ -34,6 +62,50 @@ class LanguageTotals:
             words=texts.column("num_words").fill_null(0),
         )
         self._add(rows, tokens=pa.array(num_tokens), documents=pa.repeat(1, len(rows)))
+        encoded = rows.column("language").fill_null(NO_LANGUAGE).dictionary_encode()
+        codes, languages = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        for code, language in enumerate(languages):
+            lengths = length_histogram(num_tokens[codes == code])
+            self._lengths[language] = add_statistics(self._lengths.get(language, {}), lengths)
+        self._count_tokens(languages, np.repeat(codes, num_tokens), ids)
+
+    def _count_tokens(self, languages: list[str], codes: np.ndarray, ids: np.ndarray) -> None:
+        size = self._vocab_size
+        for first in range(0, len(languages), _AT_ONCE):
+            some = languages[first : first + _AT_ONCE]
+            here = (codes >= first) & (codes < first + len(some))
+            keys = (codes[here] - first).astype(np.int64) * size + ids[here]
+            counted = np.bincount(keys, minlength=size * len(some)).reshape(len(some), size)
+            for language, counts in zip(some, counted, strict=True):
+                found = np.flatnonzero(counts)
+                self._merge(language, found, counts[found])
+
+    def _merge(self, language: str, ids: np.ndarray, counts: np.ndarray) -> None:
+        held = self._counts.get(language)
+        if held is None:
+            self._counts[language] = ids, counts
+            return
+        together, places = np.unique(np.concatenate([held[0], ids]), return_inverse=True)
+        totals = np.zeros(len(together), np.int64)
+        np.add.at(totals, places, np.concatenate([held[1], counts]))
+        self._counts[language] = together, totals
+
+    def counts_table(self) -> pa.Table | None:
+        """Return `LANGUAGE_COUNTS`; None for at most one language, whose counts the part's are."""
+        if len(self._counts) < 2:
+            return None
+        parts = [
+            pa.Table.from_arrays(
+                [
+                    pa.repeat(language, len(ids)),
+                    pa.array(ids.astype(np.uint32)),
+                    pa.array(counts.astype(np.uint64)),
+                ],
+                schema=LANGUAGE_COUNTS,
+            )
+            for language, (ids, counts) in sorted(self._counts.items())
+        ]
+        return pa.concat_tables(parts)
 
     def _add(self, rows: pa.RecordBatch, **amounts: pa.Array) -> None:
         languages = rows.column("language").fill_null(NO_LANGUAGE)
@@ -48,6 +120,12 @@ class LanguageTotals:
         totals = self._totals.values()
         return {name: sum(total[name] for total in totals) for name in AMOUNTS}
 
-    def as_dict(self) -> dict[str, dict[str, int]]:
-        """Return {language: {documents, tokens, characters, bytes, words}}, sorted."""
-        return {language: dict(self._totals[language]) for language in sorted(self._totals)}
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Return {language: {documents, tokens, characters, bytes, words, lengths}}, sorted.
+
+        `lengths` are documents per power of two of tokens.
+        """
+        return {
+            language: {**self._totals[language], "lengths": self._lengths.get(language, {})}
+            for language in sorted(self._totals)
+        }

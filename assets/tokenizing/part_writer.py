@@ -10,16 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.cleaning.amounts import lost_by_rule
 from assets.dedup.unique import read_unique
 from assets.document import FILE_ID_BYTES, LEDGER, count_decisions
 from assets.errors import IntegrityError
 from assets.manifest import FileSpan, PartEntry
 from assets.root import Root
+from assets.stage import add_statistics
 from assets.tokenizing.encode import EncodedTexts, EncodingRules, encode_texts
 from assets.tokenizing.engine import Engine, Sample
 from assets.tokenizing.kept_parts import KeptPart
 from assets.tokenizing.label_masks import SpanMasker
-from assets.tokenizing.language_totals import LanguageTotals
+from assets.tokenizing.language_totals import LANGUAGE_COUNTS, LanguageTotals
 from assets.tokenizing.membership import GroupFinder, Grouping, Groups
 from assets.tokenizing.token_bytes import token_bytes
 from assets.tokenizing.token_parts import fixed_binary_rows, group_name, ids_column, tokens_schema
@@ -28,7 +30,16 @@ from assets.tokenizing.vocabulary import TOKEN_COUNTS, counts_table, pack_vocabu
 
 STAGE = "tokens"
 
-_COLUMNS = ["doc_id", "row", "landed_path", "position", "text", "num_words", "language"]
+_COLUMNS = [
+    "doc_id",
+    "row",
+    "landed_path",
+    "position",
+    "text",
+    "num_words",
+    "language",
+    "num_bytes",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +76,8 @@ class PartWriter:
             table = token_bytes(tokenizer)
             self._masker = SpanMasker(rules.mask_spans, table, tokenizer.reference)
         self._masked: dict[str, int] = {}
+        nothing = {"characters": 0, "bytes": 0}
+        self._entered: dict[str, Any] = {"entered": nothing, "lost": {}}
         self._sample = Sample(part.clean.part)
         self._schema = tokens_schema(
             tokenizer.dtype,
@@ -75,7 +88,7 @@ class PartWriter:
         self._counts = np.zeros(tokenizer.vocab_size, np.int64)
         self._rows_of_file: dict[bytes, int] = {}
         self._lengths = np.zeros(64, np.int64)
-        self._languages = LanguageTotals()
+        self._languages = LanguageTotals(tokenizer.vocab_size)
         self._totals = {"special_strings": 0, "pieces": 0}
 
     def write(self) -> PartEntry:
@@ -96,6 +109,10 @@ class PartWriter:
                 counts_table(self._counts),
             ),
         }
+        languages = self._languages.counts_table()
+        if languages is not None:
+            name = f"{STAGE}/{stem}.languages.parquet"
+            objects["language_counts"] = self._root.publish_table(name, LANGUAGE_COUNTS, languages)
         return PartEntry(
             stage=STAGE,
             source=clean.source,
@@ -130,6 +147,7 @@ class PartWriter:
                 inside = groups and groups.take(start, encoded.rows)
                 start += len(texts)
                 self._ledger.append(self._ledger_rows(rows, encoded))
+                self._count_entered(rows, self._ledger[-1])
                 if len(encoded.rows):
                     is_whole = len(encoded.rows) == len(rows) and encoded.pieces.all()
                     documents = rows if is_whole else rows.take(pa.array(encoded.rows))
@@ -212,7 +230,7 @@ class PartWriter:
         self, rows: pa.RecordBatch, documents: pa.RecordBatch, encoded: EncodedTexts
     ) -> None:
         kept = rows if documents is rows else rows.filter(pa.array(encoded.pieces > 0))
-        self._languages.add(kept, documents, encoded.num_tokens)
+        self._languages.add(kept, documents, encoded)
         self._totals["pieces"] += len(documents) - len(kept)
         self._totals["special_strings"] += encoded.special_strings
         self._counts += encoded.counts
@@ -223,6 +241,17 @@ class PartWriter:
         for file, count in zip(files, counts.tolist(), strict=True):
             name = file.tobytes()
             self._rows_of_file[name] = self._rows_of_file.get(name, 0) + count
+
+    def _count_entered(self, rows: pa.RecordBatch, ledger: pa.RecordBatch) -> None:
+        """Count the texts that come in, and what rules take of them."""
+        text = rows.column("text")
+        entered = {
+            "characters": pc.sum(pc.utf8_length(text)).as_py() or 0,
+            "bytes": pc.sum(pc.binary_length(text)).as_py() or 0,
+        }
+        counted = pa.Table.from_batches([rows.select(["num_bytes", "num_words"])])
+        lost = lost_by_rule(counted, pa.Table.from_batches([ledger]))
+        self._entered = add_statistics(self._entered, {"entered": entered, **lost})
 
     def _span(self, span: FileSpan) -> FileSpan:
         return FileSpan(
@@ -239,6 +268,7 @@ class PartWriter:
             **count_decisions(ledger),
             **self._languages.sums(),
             **self._totals,
+            **self._entered,
             # Compared with the reference, trivially so where that encodes.
             "sampled": self._sample.count,
             # Documents by length: the key is the smallest number of tokens, the next power of two

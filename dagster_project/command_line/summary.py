@@ -12,6 +12,7 @@ import pandas as pd
 from assets.catalog.place import catalog_path
 from assets.catalog.rows import live_parts
 from assets.data_platform import OpenPlatform
+from assets.dedup.replace import UNCHANGED
 from assets.ordering.published import read_takedown_log
 from assets.root import Root
 from assets.stage import add_statistics
@@ -43,6 +44,7 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
     for title, table in (
         ("What each stage did with every source", stage_table(counts)),
         ("Why documents were lost", rule_table(counts, masked_rows(platform.root, counts))),
+        ("Unchanged in files that changed: no loss, they stay", unchanged_table(counts)),
         ("Documents below a language score", language_table(counts.get("clean", {}))),
         ("Personal data masked, values of each kind", pii_table(counts.get("clean", {}))),
     ):
@@ -152,12 +154,23 @@ def rule_table(
         for source in sorted(by_source)
         for decision in ("dropped", "quarantined")
         for rule, count in by_source[source][decision].items()
+        if rule != UNCHANGED
     ]
     table = pd.DataFrame(
         [*rows, *masked], columns=["stage", "source", "decision", "rule", "documents", "share"]
     )
     table["share"] = [f"{share:.1%}" for share in table["share"]]
     return table
+
+
+def unchanged_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
+    """Return one row per source whose changed files hold documents of their earlier versions."""
+    found = {
+        source: own["dropped"][UNCHANGED]
+        for source, own in sorted(counts.get("unique", {}).items())
+        if UNCHANGED in own["dropped"]
+    }
+    return pd.DataFrame([{"source": name, "documents": count} for name, count in found.items()])
 
 
 def token_table(tokens: dict[str, dict[str, Any]]) -> pd.DataFrame:

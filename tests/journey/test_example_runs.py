@@ -91,7 +91,8 @@ def stackexchange(folder: Path) -> None:
         )
         body = "".join(f"<p>{line}</p>" for line in row["text"].replace("<", " ").splitlines())
         extra = {"Title": row["text"][:40]} if number % 2 == 0 else {}
-        ET.SubElement(posts, "row", Id=str(number + 1), Body=body, Score="3", **kind, **extra)
+        known = {"Id": str(number + 1), "Body": body, "Score": "3"}
+        ET.SubElement(posts, "row", {**known, **kind, **extra})
     target = folder / "stackexchange/math.stackexchange.com"
     target.mkdir(parents=True)
     ET.ElementTree(posts).write(target / "Posts.xml", encoding="utf-8", xml_declaration=True)
@@ -151,7 +152,8 @@ def test_an_example_becomes_a_data_set(
     (tmp_path / "said.txt").write_text(capsys.readouterr().out)
     assert main(["query", *where, "--format", "json", TOTALS]) == 0
     totals = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert all(row["tokens"] > 0 for row in totals), totals
+    # The page of the WET sample is in a language that the example does not want.
+    assert all(row["tokens"] > 0 for row in totals if row["source"] != "cc-wet-2024-10"), totals
 
 
 TOTALS = "SELECT source, tokens FROM sources WHERE configured"

@@ -28,12 +28,19 @@ def test_what_rules_took_and_what_stayed_is_what_came_in(rows):
             assert [row["documents"] for row in taken] == sorted(
                 (row["documents"] for row in taken), reverse=True
             )
-        if total["stage"] != "documents":
+        if total["stage"] == "shards":
+            assert total["documents"] <= total["documents_in"]
+        elif total["stage"] != "documents":
             assert total["documents"] >= stayed  # long documents may be several
     assert {row["stage"] for row in rows["losses"]} == {"documents", "unique"}
     for row in rows["losses"]:
         assert 0 < row["share_of_stage"] <= 1
-        assert (row["bytes"] is not None) == (row["stage"] == "clean")
+        # What was no document has no text.
+        assert (row["bytes"] is not None) == (row["stage"] != "documents")
+        assert row["is_loss"] == (row["rule"] != "unchanged")
+    for row in rows["stage_totals"]:
+        if row["stage"] in ("clean", "unique", "tokens"):
+            assert None not in (row["characters"], row["bytes"], row["words"]), row
 
 
 @pytest.mark.parametrize("stage", ["clean", "tokens"])
@@ -49,6 +56,12 @@ def test_languages_add_up_to_their_source(rows, stage):
         for name in ("documents", "characters", "bytes", "words", "tokens"):
             if total[name] is not None:
                 assert sum(row[name] for row in own) == total[name], name
+        for row in own:
+            assert sum(row["lengths"].values()) == row["documents"]
+            assert 0 < row["p10_length"] <= row["p50_length"] <= row["p99_length"]
+            if stage == "tokens":
+                assert 0 < row["unique_tokens"] <= row["tokens"]
+                assert row["top_tokens"][0]["count"] >= row["tokens"] / row["unique_tokens"]
 
 
 def test_a_chunked_plan_uses_every_position(rows):
@@ -82,10 +95,11 @@ def language_row(language, value):
         (([], [], [{"plan_id": "p", "current": False, "utilization": 0.1}], []), None),
         (
             ([], [], [], [loss := {"source": "wiki", "stage": "clean", "rule": "empty",
-                                   "stage_documents": 20, "share_of_stage": 0.6}]),
+                                   "stage_documents": 20, "share_of_stage": 0.6, "is_loss": True}]),
             "rule_share of wiki, clean, empty is 0.6, above 0.5",
         ),
         (([], [], [], [{**loss, "stage_documents": 19}]), None),
+        (([], [], [], [{**loss, "is_loss": False}]), None),
         (([], [], [], [{**loss, "share_of_stage": 0.5}]), None),
     ],
 )  # fmt: skip

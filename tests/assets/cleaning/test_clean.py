@@ -90,6 +90,7 @@ def test_a_part_has_the_rows_of_its_documents(root, tmp_path):
                 "characters": len(text),
                 "bytes": len(text.encode()),
                 "words": len(text.split()),
+                "lengths": {str(1 << len(text.encode()).bit_length() - 1): 1},
             }
             for language, text in (("de", GERMAN + "\n"), ("en", ENGLISH))
         },

@@ -164,8 +164,17 @@ def test_statistics_and_files(kept):
         "sampled": 0,
         "lengths": {"2": 2, "4": 1},
         "by_language": {
-            "": {"documents": 3, "tokens": 9, "characters": 13, "bytes": 13, "words": 6}
+            "": {
+                "documents": 3,
+                "tokens": 9,
+                "characters": 13,
+                "bytes": 13,
+                "words": 6,
+                "lengths": {"2": 2, "4": 1},
+            }
         },
+        "entered": {"characters": 13, "bytes": 13},
+        "lost": {"empty": {"documents": 1, "bytes": 0, "words": 0, "uncounted": 0}},
     }
     assert entry.rows == 3
     assert [(span.landed_path, span.records, span.rows) for span in entry.files] == [

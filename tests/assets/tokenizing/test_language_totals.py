@@ -1,0 +1,51 @@
+"""Tokens are counted by language as they are counted at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from assets.tokenizing import language_totals
+from assets.tokenizing.language_totals import LanguageTotals
+
+LANGUAGES = ["en", "de", None, "en", "fr", "de"]
+TEXTS = ["a b", "c", "d e f", "g", "h", "i j"]
+LENGTHS = np.array([3, 1, 4, 2, 1, 5])
+
+
+def rows() -> pa.RecordBatch:
+    words = [len(text.split()) for text in TEXTS]
+    columns = [TEXTS, words, LANGUAGES]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column) for column in columns], names=["text", "num_words", "language"]
+    )
+
+
+def test_counts_by_language_are_those_of_their_documents(monkeypatch):
+    monkeypatch.setattr(language_totals, "_AT_ONCE", 2)
+    random = np.random.default_rng(5)
+    ids = random.integers(0, 9, LENGTHS.sum()).astype(np.uint16)
+    totals = LanguageTotals(9)
+    for _ in range(2):
+        totals.add(rows(), rows(), LENGTHS, ids)
+    table = totals.counts_table()
+    assert table is not None
+    found = {(row["language"], row["id"]): row["count"] for row in table.to_pylist()}
+    expected: dict[tuple[str, int], int] = {}
+    for language, token in zip(np.repeat([x or "" for x in LANGUAGES], LENGTHS), ids, strict=True):
+        key = str(language), int(token)
+        expected[key] = expected.get(key, 0) + 2
+    assert found == expected
+    assert [*found] == sorted(found)
+    figures = totals.as_dict()
+    assert figures["de"]["lengths"] == {"1": 2, "4": 2}
+    assert figures["en"]["tokens"] == 10
+    assert figures[""]["documents"] == 2
+
+
+def test_one_language_has_the_counts_of_its_part():
+    totals = LanguageTotals(9)
+    one = rows().slice(0, 1)
+    totals.add(one, one, LENGTHS[:1], np.array([1, 2, 3], np.uint32))
+    assert totals.counts_table() is None
+    assert LanguageTotals(9).counts_table() is None
