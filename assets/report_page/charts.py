@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from assets.report_page.markup import escape, short
 
 _ROW, _LABEL, _BAR, _VALUE = 24, 170, 420, 130
-_STEP, _TOP, _HEIGHT = 40, 18, 120
+_STEP, _TOP, _HEIGHT = 44, 18, 120
 
 
 def bars(rows: Sequence[tuple[str, float, str]], *, title: str) -> str:
@@ -39,8 +39,9 @@ def histogram(lengths: Mapping[str, int], *, unit: str, title: str) -> str:
     bounds = [1 << power for power in range(min(powers), max(powers) + 1)]
     counts = [int(lengths.get(str(bound), 0)) for bound in bounds]
     highest = max(counts, default=0) or 1
-    width, height = _STEP * max(len(bounds), 8) + 16, _TOP + _HEIGHT + 36
-    box = f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}"'
+    width, height = _STEP * len(bounds) + 16, _TOP + _HEIGHT + 38
+    size_of = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    box = f'{size_of} role="img" aria-label="{escape(title)}"'
     parts = [f'<svg class="histogram" {box}>']
     for index, (bound, count) in enumerate(zip(bounds, counts, strict=True)):
         size = round(_HEIGHT * count / highest, 1)
@@ -53,8 +54,8 @@ def histogram(lengths: Mapping[str, int], *, unit: str, title: str) -> str:
             parts.append(f'<text class="value" x="{middle}" y="{y - 4}">{short(count)}</text>')
         label = _power(bound)
         parts.append(f'<text class="label" x="{middle}" y="{_TOP + _HEIGHT + 14}">{label}</text>')
-    note = f"{escape(unit)} per document; a bar reaches from its number to twice that"
-    parts.append(f'<text class="note" x="8" y="{height - 5}">{note}</text></svg>')
+    note = f'<text class="note" x="8" y="{height - 5}">{escape(unit)}</text>'
+    parts.append(f"{note}</svg>")
     return "".join(parts)
 
 

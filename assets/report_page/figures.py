@@ -53,6 +53,8 @@ class Figures:
         landed = entered.get(STAGES[0], 0)
         found: dict[tuple[str, str], Row] = {}
         for row in self.rows["losses"]:
+            if not row["is_loss"]:
+                continue
             start = {"stage": row["stage"], "rule": row["rule"], "decision": row["decision"]}
             amounts = ("documents", "bytes", "words")
             held = found.setdefault((row["stage"], row["rule"]), start | dict.fromkeys(amounts))

@@ -67,3 +67,8 @@ def table(
     title = f"<caption>{caption}</caption>" if caption else ""
     inside = f"{title}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody>"
     return f'<div class="scroll"><table>{inside}</table></div>'
+
+
+def details(title: str, content: str) -> str:
+    """Return content that opens on a click; the title is escaped here, the content is HTML."""
+    return f"<details><summary>{escape(title)}</summary><div>{content}</div></details>\n"

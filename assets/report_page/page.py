@@ -7,14 +7,15 @@ from itertools import groupby
 from typing import Any
 
 from assets.catalog.quality import CHECKS
-from assets.report_page.charts import bars, histogram
+from assets.report_page.charts import bars
 from assets.report_page.figures import Figures
-from assets.report_page.markup import escape, number, percent, short, table
+from assets.report_page.markup import escape, number, percent, short
+from assets.report_page.meanings import meaning_of
+from assets.report_page.plots import length_plots, top_tokens
 from assets.report_page.samples import KEPT, Sample
 from assets.report_page.style import STYLE
+from assets.report_page.tables import language_tables, loss_table, source_tables, stage_table
 
-MAX_PLOTS = 24
-"""Sources whose lengths are drawn one by one."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _SECTIONS = {
     "stages": "From landing to training",
@@ -31,11 +32,11 @@ def render_page(figures: Figures) -> str:
     """Return the page as HTML."""
     parts = {
         "stages": _stages(figures),
-        "losses": _losses(figures),
-        "sources": _sources(figures),
-        "languages": _languages(figures),
-        "lengths": _lengths(figures),
-        "tokens": _top_tokens(figures),
+        "losses": loss_table(figures),
+        "sources": source_tables(figures),
+        "languages": language_tables(figures),
+        "lengths": length_plots(figures),
+        "tokens": top_tokens(figures),
         "samples": _samples(figures.samples),
     }
     links = "".join(
@@ -109,149 +110,15 @@ def _stages(figures: Figures) -> str:
         f"<li>{escape(kind)}: {number(count)}</li>" for kind, count in figures.masked.items()
     )
     masked = f"<h3>Personal data masked</h3><ul>{kinds}</ul>" if kinds else ""
-    return f'<p class="soft">{note}</p><div class="card">{chart}</div>{masked}'
-
-
-def _losses(figures: Figures) -> str:
-    rows = figures.rule_losses()
-    if not rows:
-        return '<p class="soft">No document was lost.</p>'
-    columns = [
-        ("stage", False), ("rule", False), ("documents", True), ("of the stage", True),
-        ("of all landed", True), ("bytes", True), ("words", True),
-    ]  # fmt: skip
-    cells = [
-        (
-            escape(row["stage"]),
-            f"<code>{escape(row['rule'])}</code>"
-            + (' <span class="soft">quarantined</span>' if row["decision"] != "dropped" else ""),
-            number(row["documents"]),
-            percent(row["share_of_stage"]) + _share(row["share_of_stage"]),
-            percent(row["share_of_landed"]),
-            number(row["bytes"]),
-            number(row["words"]),
-        )
-        for row in rows
-    ]
-    note = (
-        "The first rule that a document fails takes it. Bytes are of the text that came in; words "
-        "are known where they were counted before."
-    )
-    return f'<p class="soft">{note}</p>' + table(columns, cells) + _losses_by_source(figures)
-
-
-def _losses_by_source(figures: Figures) -> str:
-    rows = figures.rows["losses"]
-    if len({row["source"] for row in rows}) < 2:
-        return ""
-    columns = [
-        ("source", False), ("stage", False), ("rule", False), ("documents", True),
-        ("left", True), ("of the stage", True),
-    ]  # fmt: skip
-    cells = [
-        (
-            escape(row["source"]),
-            escape(row["stage"]),
-            f"<code>{escape(row['rule'])}</code>",
-            number(row["documents"]),
-            number(row["documents_left"]),
-            percent(row["share_of_stage"]) + _share(row["share_of_stage"]),
-        )
-        for row in sorted(rows, key=lambda row: row["source"])
-    ]
-    return f"<details><summary>By source</summary><div>{table(columns, cells)}</div></details>"
-
-
-def _share(share: float) -> str:
-    return f'<span class="share"><i style="width:{min(max(share, 0.0), 1.0):.1%}"></i></span>'
-
-
-def _sources(figures: Figures) -> str:
-    rows = figures.rows["source_token_statistics"]
-    amounts = table(
-        [("source", False), *((name, True) for name in _AMOUNTS.values())],
-        ((escape(row["source"]), *(number(row[key]) for key in _AMOUNTS)) for row in rows),
-        caption="What is there, as tokens",
-    )
-    lengths = table(
-        [("source", False), *((name, True) for name in _LENGTHS.values())],
-        (
-            (escape(row["source"]), *(number(row.get(key), digits=0) for key in _LENGTHS))
-            for row in rows
-        ),
-        caption="Tokens per document",
-    )
-    return amounts + lengths if rows else ""
-
-
-_AMOUNTS = {
-    "documents": "documents", "characters": "characters", "words": "words", "tokens": "tokens",
-    "characters_per_token": "characters/token", "bytes_per_token": "bytes/token",
-    "tokens_per_word": "tokens/word", "unique_tokens": "unique tokens",
-    "vocabulary_use": "vocabulary use",
-}  # fmt: skip
-_LENGTHS = {
-    "mean_length": "mean", "min_length": "least", "p10_length": "10 %", "p50_length": "median",
-    "p90_length": "90 %", "p99_length": "99 %", "max_length": "most",
-}  # fmt: skip
-
-
-def _languages(figures: Figures) -> str:
-    rows = figures.rows["language_statistics"]
-    stages = [stage for stage in ("tokens", "clean") if any(r["stage"] == stage for r in rows)]
-    if not stages:
-        return ""
-    columns = [("language", False), ("source", False), *((n, True) for n in _LANGUAGE.values())]
-    own = [row for row in rows if row["stage"] == stages[0]]
-    own.sort(key=lambda row: (-row["documents"], row["language"] or "", row["source"]))
-    cells = [
-        (
-            escape(row["language"] or "not asked"),
-            escape(row["source"]),
-            *(number(row[key]) for key in _LANGUAGE),
-        )
-        for row in own
-    ]
-    return table(columns, cells, caption=f"What stayed after {stages[0]}")
-
-
-_LANGUAGE = {
-    "documents": "documents", "characters": "characters", "words": "words", "tokens": "tokens",
-    "characters_per_token": "characters/token", "tokens_per_word": "tokens/word",
-}  # fmt: skip
-
-
-def _lengths(figures: Figures) -> str:
-    units = {"documents": "bytes", "clean": "bytes", "tokens": "tokens"}
-    totals = [key for key in figures.lengths if not key[1] and figures.lengths[key]]
-    last = totals[-1][0] if totals else ""
-    sources = [key for key in figures.lengths if key[1] and key[0] == last and figures.lengths[key]]
-    plots = []
-    for stage, source in [*totals, *sources[:MAX_PLOTS]]:
-        what = f"{source}, {stage}" if source else f"all sources, {stage}"
-        picture = histogram(figures.lengths[stage, source], unit=units[stage], title=what)
-        plots.append(f'<div class="card"><h3>{escape(what)}</h3>{picture}</div>')
-    left = len(sources) - MAX_PLOTS
-    note = f'<p class="soft">{left} more sources are not drawn.</p>' if left > 0 else ""
-    return f'<div class="plots">{"".join(plots)}</div>{note}' if plots else ""
-
-
-def _top_tokens(figures: Figures) -> str:
-    parts = []
-    for row in figures.rows["source_token_statistics"]:
-        total = max(row["tokens"], 1)
-        chips = "".join(
-            f"<code>{escape(item['text'])}</code><small>{percent(item['count'] / total)} </small>"
-            for item in row["top_tokens"]
-        )
-        parts.append(f'<h3>{escape(row["source"])}</h3><p class="chips">{chips}</p>')
-    return "".join(parts)
+    drawn = f'<p class="soft">{note}</p><div class="card">{chart}</div>'
+    return drawn + stage_table(figures) + masked
 
 
 def _samples(samples: Sequence[Sample]) -> str:
     note = (
         '<p class="soft">A few documents of every rule, chosen by their ids: the beginning of each '
-        "as it came into the stage that took it, or as it stays. Personal data is masked.</p>"
+        "as it came into the stage that took it (of a page, what can be seen), or as it stays. "
+        "Personal data is masked.</p>"
     )
     parts = [
         _sample_group(stage, rule, list(group))
@@ -262,7 +129,9 @@ def _samples(samples: Sequence[Sample]) -> str:
 
 def _sample_group(stage: str, rule: str, samples: list[Sample]) -> str:
     what = "kept unchanged" if rule == KEPT else samples[0].decision
-    shown = "".join(_sample_lines(samples))
+    meaning = meaning_of(rule)
+    said = f'<p class="soft">{escape(meaning)}</p>' if meaning else ""
+    shown = said + "".join(_sample_lines(samples))
     return (
         f"<details><summary>{escape(stage)}: <code>{escape(rule)}</code> "
         f"<span>{escape(what)}</span></summary><div>{shown}</div></details>\n"

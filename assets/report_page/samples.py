@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from assets.cleaning.html import is_html
 from assets.cleaning.pii import mask_text
 from assets.manifest import PartEntry
+from assets.report_page.visible import visible_text
 from assets.root import Root
 
 STAGES = ("clean", "unique", "tokens")
@@ -160,6 +162,10 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _text(root: Root, part: PartEntry, row: int) -> str | None:
-    rows = root.read_rows(part.objects["data"], [row], ["text"])
-    text: str | None = rows[0]["text"] if rows else None
-    return text
+    """Return the text of a row; of a page as it landed, what can be seen of it."""
+    rows = root.read_rows(part.objects["data"], [row], ["text", "content_type"])
+    if not rows:
+        return None
+    text: str | None = rows[0]["text"]
+    is_page = part.stage == "documents" and is_html(rows[0]["content_type"])
+    return visible_text(text) if is_page and text is not None else text

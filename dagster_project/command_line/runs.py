@@ -124,8 +124,10 @@ def _failed_checks(events: list[dg.DagsterEvent], severity: dg.AssetCheckSeverit
         for event in events
         if event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
     ]
+    # A check that only warns has not failed: what it found is worth a look.
+    found = "failed" if severity == _ERROR else "found"
     return [
-        f"{item.asset_key.to_user_string()}: check {item.check_name} failed: {item.description}"
+        f"{item.asset_key.to_user_string()}: check {item.check_name} {found}: {item.description}"
         for item in evaluations
         if not item.passed and item.severity == severity
     ]
