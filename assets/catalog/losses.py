@@ -70,9 +70,16 @@ def stage_total_rows(state: RootState) -> Iterator[Row]:
                 stayed["documents"] = counts["kept"] + counts["modified"]
             after = totals["tokens"].get(source, {})
             if stage == "unique" and after.get("in") == stayed["documents"]:
-                stayed |= after.get("entered", {})
+                stayed |= _entered(after)
             yield {"stage": stage, "source": source, "documents_in": counts["in"], **stayed}
     yield from _shard_totals(state, totals["tokens"])
+
+
+def _entered(tokens: dict[str, Any]) -> dict[str, int]:
+    """Return the lengths of all texts that came to be tokens; none of parts that did not count."""
+    if "lost_bytes" not in tokens:
+        return {}
+    return {name: tokens[name] + tokens[f"lost_{name}"] for name in ("characters", "bytes")}
 
 
 def _shard_totals(state: RootState, tokens: dict[str, dict[str, Any]]) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from assets.catalog.rows import RootState, Row
 from assets.manifest import PartEntry
 from assets.root import Root
 from assets.stage import add_statistics
+from assets.tokenizing.token_bytes import bytes_of
 from assets.tokenizing.token_parts import read_lengths
 from assets.tokenizing.tokenizer import LoadedTokenizer
 from assets.tokenizing.train import read_pin
@@ -96,8 +97,12 @@ def top_tokens(counts: np.ndarray[Any, Any], tokenizer: LoadedTokenizer) -> list
 
 
 def _shown(tokenizer: LoadedTokenizer, token_id: int) -> str:
-    """Return a token as a JSON string, so that spaces and line feeds can be seen."""
+    """Return a token as a JSON string, so that spaces can be seen; part of a character as bytes."""
     text = tokenizer.reference.decode([token_id], skip_special_tokens=False)
+    if "\ufffd" in text:
+        data = bytes_of(tokenizer.reference.id_to_token(token_id) or "")
+        if data:
+            return repr(data)
     return json.dumps(text, ensure_ascii=False)
 
 

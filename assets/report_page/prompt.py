@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from assets.catalog.quality import CHECKS
 from assets.report_page.figures import Figures
 from assets.report_page.markup import number, percent
+from assets.report_page.meanings import meaning_of
 from assets.report_page.samples import KEPT, Sample
 
 MAX_SAMPLES = 40
@@ -60,11 +61,15 @@ def render_prompt(figures: Figures) -> str:
         "",
         "## What each rule took",
         *_table(
-            ("stage", "rule", "decision", "documents", "of the stage", "bytes", "words"),
+            (
+                *("stage", "rule", "decision", "documents", "of the stage", "bytes", "words"),
+                "what it measures or means",
+            ),
             (
                 (
                     row["stage"], row["rule"], row["decision"], number(row["documents"]),
                     percent(row["share_of_stage"]), number(row["bytes"]), number(row["words"]),
+                    meaning_of(row["rule"]),
                 )
                 for row in figures.rule_losses()
             ),
@@ -118,12 +123,19 @@ def _sources(figures: Figures) -> Iterator[str]:
 
 
 def _languages(figures: Figures) -> Iterator[str]:
-    names = ("documents", "tokens", "characters_per_token", "tokens_per_word")
+    names = (
+        "documents", "tokens", "characters_per_token", "tokens_per_word", "unique_tokens",
+        "p50_length",
+    )  # fmt: skip
     rows = [row for row in figures.rows["language_statistics"] if row["stage"] == "tokens"]
     yield from _table(
         ("language", "source", *(name.replace("_", " ") for name in names)),
         (
-            (row["language"] or "not asked", row["source"], *(number(row[name]) for name in names))
+            (
+                row["language"] or "not asked",
+                row["source"],
+                *(number(row.get(name)) for name in names),
+            )
             for row in sorted(rows, key=lambda row: (-row["documents"], row["source"]))[:50]
         ),
     )

@@ -15,7 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.document import length_histogram
+from assets.kernel import kernel
 from assets.stage import add_statistics
+from assets.tokenizing.encode import EncodedTexts
+
+Array = np.ndarray[Any, Any]
 
 NO_LANGUAGE = ""
 """Key of documents for which no language was asked."""
@@ -38,23 +42,17 @@ class LanguageTotals:
         self._totals: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(AMOUNTS, 0))
         self._lengths: dict[str, dict[str, int]] = {}
         self._vocab_size = vocab_size
-        self._counts: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._counts: dict[str, tuple[Array, Array]] = {}
 
-    def add(
-        self,
-        texts: pa.RecordBatch,
-        rows: pa.RecordBatch,
-        num_tokens: np.ndarray,
-        ids: np.ndarray,
-    ) -> None:
+    def add(self, texts: pa.RecordBatch, rows: pa.RecordBatch, encoded: EncodedTexts) -> None:
         """Count some documents.
 
         Args:
             texts: clean rows that stay, with text, language and num_words.
             rows: the rows they become, a long document may become several.
-            num_tokens: of each of `rows`, EOS included.
-            ids: the tokens of `rows`, one after the other.
+            encoded: the tokens of `rows`.
         """
+        num_tokens = encoded.num_tokens
         self._add(
             texts,
             characters=pc.utf8_length(texts.column("text")),
@@ -62,25 +60,34 @@ class LanguageTotals:
             words=texts.column("num_words").fill_null(0),
         )
         self._add(rows, tokens=pa.array(num_tokens), documents=pa.repeat(1, len(rows)))
-        encoded = rows.column("language").fill_null(NO_LANGUAGE).dictionary_encode()
-        codes, languages = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        named = rows.column("language").fill_null(NO_LANGUAGE).dictionary_encode()
+        codes = named.indices.to_numpy().astype(np.int64)
+        languages: list[str] = named.dictionary.to_pylist()
         for code, language in enumerate(languages):
             lengths = length_histogram(num_tokens[codes == code])
             self._lengths[language] = add_statistics(self._lengths.get(language, {}), lengths)
-        self._count_tokens(languages, np.repeat(codes, num_tokens), ids)
+        self._count_tokens(languages, codes, encoded)
 
-    def _count_tokens(self, languages: list[str], codes: np.ndarray, ids: np.ndarray) -> None:
-        size = self._vocab_size
-        for first in range(0, len(languages), _AT_ONCE):
-            some = languages[first : first + _AT_ONCE]
-            here = (codes >= first) & (codes < first + len(some))
-            keys = (codes[here] - first).astype(np.int64) * size + ids[here]
-            counted = np.bincount(keys, minlength=size * len(some)).reshape(len(some), size)
-            for language, counts in zip(some, counted, strict=True):
-                found = np.flatnonzero(counts)
-                self._merge(language, found, counts[found])
+    def _count_tokens(self, languages: list[str], codes: Array, encoded: EncodedTexts) -> None:
+        """Count the tokens of all languages but the one with the most: that has the rest."""
+        sizes = np.bincount(codes, weights=encoded.num_tokens, minlength=len(languages))
+        most = int(np.argmax(sizes))
+        rest = encoded.counts.astype(np.int64)
+        others = [code for code in range(len(languages)) if code != most]
+        for first in range(0, len(others), _AT_ONCE):
+            some = others[first : first + _AT_ONCE]
+            place = np.full(len(languages), -1, np.int64)
+            place[some] = np.arange(len(some))
+            counted = np.zeros((len(some), self._vocab_size), np.int64)
+            _count_ids(encoded.ids, encoded.num_tokens, place[codes], counted)
+            rest -= counted.sum(axis=0)
+            for code, counts in zip(some, counted, strict=True):
+                self._merge(languages[code], counts)
+        self._merge(languages[most], rest)
 
-    def _merge(self, language: str, ids: np.ndarray, counts: np.ndarray) -> None:
+    def _merge(self, language: str, dense: Array) -> None:
+        ids = np.flatnonzero(dense)
+        counts = dense[ids]
         held = self._counts.get(language)
         if held is None:
             self._counts[language] = ids, counts
@@ -129,3 +136,15 @@ class LanguageTotals:
             language: {**self._totals[language], "lengths": self._lengths.get(language, {})}
             for language in sorted(self._totals)
         }
+
+
+@kernel
+def _count_ids(ids: Any, lengths: Any, places: Any, counts: Any) -> None:
+    """Count the ids of each document in the row of `counts` at its place; -1: in none."""
+    at = 0
+    for number in range(len(lengths)):
+        end = at + lengths[number]
+        if places[number] >= 0:
+            for position in range(at, end):
+                counts[places[number], ids[position]] += 1
+        at = end

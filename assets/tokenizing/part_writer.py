@@ -76,8 +76,7 @@ class PartWriter:
             table = token_bytes(tokenizer)
             self._masker = SpanMasker(rules.mask_spans, table, tokenizer.reference)
         self._masked: dict[str, int] = {}
-        nothing = {"characters": 0, "bytes": 0}
-        self._entered: dict[str, Any] = {"entered": nothing, "lost": {}}
+        self._lost: dict[str, Any] = {"lost": {}, "lost_characters": 0, "lost_bytes": 0}
         self._sample = Sample(part.clean.part)
         self._schema = tokens_schema(
             tokenizer.dtype,
@@ -147,7 +146,7 @@ class PartWriter:
                 inside = groups and groups.take(start, encoded.rows)
                 start += len(texts)
                 self._ledger.append(self._ledger_rows(rows, encoded))
-                self._count_entered(rows, self._ledger[-1])
+                self._count_lost(rows, encoded, self._ledger[-1])
                 if len(encoded.rows):
                     is_whole = len(encoded.rows) == len(rows) and encoded.pieces.all()
                     documents = rows if is_whole else rows.take(pa.array(encoded.rows))
@@ -242,16 +241,22 @@ class PartWriter:
             name = file.tobytes()
             self._rows_of_file[name] = self._rows_of_file.get(name, 0) + count
 
-    def _count_entered(self, rows: pa.RecordBatch, ledger: pa.RecordBatch) -> None:
-        """Count the texts that come in, and what rules take of them."""
-        text = rows.column("text")
-        entered = {
-            "characters": pc.sum(pc.utf8_length(text)).as_py() or 0,
-            "bytes": pc.sum(pc.binary_length(text)).as_py() or 0,
+    def _count_lost(
+        self, rows: pa.RecordBatch, encoded: EncodedTexts, ledger: pa.RecordBatch
+    ) -> None:
+        """Count what rules take of the texts that come in."""
+        is_lost = encoded.pieces == 0
+        if not is_lost.any():
+            return
+        some = rows.filter(pa.array(is_lost))
+        text = some.column("text")
+        amounts = {
+            "lost_characters": pc.sum(pc.utf8_length(text)).as_py(),
+            "lost_bytes": pc.sum(pc.binary_length(text)).as_py(),
         }
-        counted = pa.Table.from_batches([rows.select(["num_bytes", "num_words"])])
-        lost = lost_by_rule(counted, pa.Table.from_batches([ledger]))
-        self._entered = add_statistics(self._entered, {"entered": entered, **lost})
+        counted = pa.Table.from_batches([some.select(["num_bytes", "num_words"])])
+        decided = pa.Table.from_batches([ledger.filter(pa.array(is_lost))])
+        self._lost = add_statistics(self._lost, amounts | lost_by_rule(counted, decided))
 
     def _span(self, span: FileSpan) -> FileSpan:
         return FileSpan(
@@ -268,7 +273,7 @@ class PartWriter:
             **count_decisions(ledger),
             **self._languages.sums(),
             **self._totals,
-            **self._entered,
+            **self._lost,
             # Compared with the reference, trivially so where that encodes.
             "sampled": self._sample.count,
             # Documents by length: the key is the smallest number of tokens, the next power of two

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,20 +69,27 @@ def token_bytes(tokenizer: LoadedTokenizer) -> TokenBytes | None:
         return None
     added = {item["id"]: item["content"] for item in value.get("added_tokens") or []}
     vocabulary = tokenizer.reference.get_vocab(with_added_tokens=True)
-    bytes_of = _byte_of_character()
     pieces = [b""] * tokenizer.vocab_size
     for token, number in vocabulary.items():
         if number in added:
             pieces[number] = added[number].encode()
             continue
-        found = [bytes_of.get(character, -1) for character in token]
-        if min(found, default=0) < 0:
+        piece = bytes_of(token)
+        if piece is None:
             return None
-        pieces[number] = bytes(found)
+        pieces[number] = piece
     starts = np.concatenate(([0], np.cumsum([len(piece) for piece in pieces])))
     return TokenBytes(np.frombuffer(b"".join(pieces), np.uint8), starts.astype(np.int64))
 
 
+def bytes_of(token: str) -> bytes | None:
+    """Return the bytes of a token of a byte-level vocabulary; None if it is of no such one."""
+    bytes_by_character = _byte_of_character()
+    found = [bytes_by_character.get(character, -1) for character in token]
+    return None if min(found, default=0) < 0 else bytes(found)
+
+
+@cache
 def _byte_of_character() -> dict[str, int]:
     """Return the byte of each character of the byte-level alphabet (GPT-2's).
 

@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from assets.data_platform import OpenPlatform
 from assets.errors import RootError
+from assets.report_page.charts import histogram
 from assets.report_page.figures import Figures, read_figures
 from assets.report_page.page import render_page
 from assets.report_page.prompt import render_prompt
 from assets.report_page.samples import EXCERPT_CHARACTERS, Sample, excerpt_of
+from assets.report_page.visible import visible_text
 from assets.report_page.write import PAGE, PROMPT, write_report
 from dagster_project.command_line import report
 from dagster_project.command_line.parser import build_parser
@@ -95,6 +97,31 @@ def with_sample(figures: Figures, text: str, **changes) -> Figures:
         masked={"email": 3},
         samples=(Sample(**(values | changes)),),
     )
+
+
+def test_a_page_lost_in_cleaning_is_shown_as_it_is_seen():
+    page = f"<html><head><script>var x = 1;</script></head><body><p>{HOSTILE}</p></body></html>"
+    seen = visible_text(page)
+    assert "var x" not in seen
+    assert "<img" not in seen
+    assert "alert(1)" not in seen
+
+
+def test_every_plot_has_letters_of_one_size(figures):
+    many = {str(1 << power): power + 1 for power in range(30)}
+    plot = histogram(many, unit="tokens", title=HOSTILE)
+    few = histogram({"4": 2}, unit="tokens", title="t")
+    assert 'width="1336" height="176" viewBox="0 0 1336 176"' in plot
+    assert 'width="60"' in few
+    assert set(Elements(plot).tags) == {"svg", "rect", "text"}
+    empty = histogram({}, unit="tokens", title="t")
+    assert "<svg" in empty
+
+
+def test_tokens_that_are_no_character_are_shown_as_bytes(figures):
+    page = render_page(figures)
+    assert "\ufffd" not in page
+    assert "no tokens" not in page
 
 
 def test_what_comes_from_documents_is_text_only(figures):

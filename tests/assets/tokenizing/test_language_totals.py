@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
 from assets.tokenizing import language_totals
+from assets.tokenizing.encode import EncodedTexts
 from assets.tokenizing.language_totals import LanguageTotals
 
 LANGUAGES = ["en", "de", None, "en", "fr", "de"]
@@ -21,13 +24,29 @@ def rows() -> pa.RecordBatch:
     )
 
 
+def encoded(ids: np.ndarray, lengths: np.ndarray) -> EncodedTexts:
+    empty: Any = None
+    return EncodedTexts(
+        ids=ids,
+        counts=np.bincount(ids, minlength=9),
+        num_tokens=lengths,
+        rows=np.arange(len(lengths)),
+        text_tokens=lengths,
+        special_strings=0,
+        long_runs=empty,
+        flat=empty,
+        firsts=empty,
+        before=0,
+    )
+
+
 def test_counts_by_language_are_those_of_their_documents(monkeypatch):
     monkeypatch.setattr(language_totals, "_AT_ONCE", 2)
     random = np.random.default_rng(5)
     ids = random.integers(0, 9, LENGTHS.sum()).astype(np.uint16)
     totals = LanguageTotals(9)
     for _ in range(2):
-        totals.add(rows(), rows(), LENGTHS, ids)
+        totals.add(rows(), rows(), encoded(ids, LENGTHS))
     table = totals.counts_table()
     assert table is not None
     found = {(row["language"], row["id"]): row["count"] for row in table.to_pylist()}
@@ -46,6 +65,6 @@ def test_counts_by_language_are_those_of_their_documents(monkeypatch):
 def test_one_language_has_the_counts_of_its_part():
     totals = LanguageTotals(9)
     one = rows().slice(0, 1)
-    totals.add(one, one, LENGTHS[:1], np.array([1, 2, 3], np.uint32))
+    totals.add(one, one, encoded(np.array([1, 2, 3], np.uint32), LENGTHS[:1]))
     assert totals.counts_table() is None
     assert LanguageTotals(9).counts_table() is None

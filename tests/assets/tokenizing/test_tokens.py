@@ -173,7 +173,8 @@ def test_statistics_and_files(kept):
                 "lengths": {"2": 2, "4": 1},
             }
         },
-        "entered": {"characters": 13, "bytes": 13},
+        "lost_characters": 0,
+        "lost_bytes": 0,
         "lost": {"empty": {"documents": 1, "bytes": 0, "words": 0, "uncounted": 0}},
     }
     assert entry.rows == 3
