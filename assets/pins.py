@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from assets.cleaning import clean
+from assets.cleaning.fasttext_file import fasttext_sha256
 from assets.cleaning.language import model_sha256
-from assets.cleaning.models import fasttext_sha256
+from assets.cleaning.steps.classifier import FASTTEXT_SETTING
 from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError
 from assets.manifest import Manifest
@@ -245,7 +246,7 @@ def _cleaning_pins(cleaning: CleaningSettings) -> dict[str, Any]:
     if cleaning.language.model is not None:
         pins["cleaning.language.model"] = model_sha256(cleaning.language.model)
     if cleaning.quality is not None and cleaning.quality.fasttext is not None:
-        pins["cleaning.quality.fasttext"] = fasttext_sha256(cleaning.quality.fasttext)
+        pins[FASTTEXT_SETTING] = fasttext_sha256(cleaning.quality.fasttext, FASTTEXT_SETTING)
     return pins
 
 

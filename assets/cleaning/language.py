@@ -9,16 +9,15 @@ Bokmal), else ISO 639-3 (`ceb`).
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import fasttext
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.cleaning.fasttext_file import fasttext_sha256, load_fasttext
 from assets.cleaning.fasttext_labels import predict_labels
 from assets.cleaning.fasttext_model import SmallModel, read_small_model
 from assets.cleaning.text_column import text_array
@@ -32,6 +31,7 @@ ANY_LANGUAGE = "any"
 UNDETERMINED = "und"
 """ISO 639-2 code of a text whose language is not certain."""
 _LABEL_PREFIX = "__label__"
+_SETTING = "cleaning.language.model"
 
 
 def model_path() -> Path:
@@ -51,20 +51,13 @@ def model_path() -> Path:
     )
 
 
-@cache
 def model_sha256(path: str | None = None) -> str:
     """Return the SHA-256 of a model file (None: the bundled one) in hex, for the fingerprint.
 
     Raises:
         ConfigurationError: the file cannot be read.
     """
-    try:
-        with _located(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ConfigurationError(
-            f"cleaning.language.model: {path} cannot be read: {error.strerror or error}"
-        ) from error
+    return fasttext_sha256(str(_located(path)), _SETTING)
 
 
 _OTHER_SPACES = "[\\n\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
@@ -73,13 +66,9 @@ _OTHER_SPACES = "[\\n\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u30
 @cache
 def _load_model(path: str | None) -> Any:
     """Return a `SmallModel` where it is one, else the library's model."""
-    try:
-        small = read_small_model(_located(path))
-        return small or fasttext.load_model(str(_located(path)))
-    except (ValueError, RuntimeError, OSError) as error:
-        raise ConfigurationError(
-            f"cleaning.language.model: {path} is no fastText model: {error}"
-        ) from error
+    model_sha256(path)  # one error for a file that is not there
+    located = _located(path)
+    return read_small_model(located) or load_fasttext(str(located), _SETTING)
 
 
 def _located(path: str | None) -> Path:

@@ -1,13 +1,8 @@
-"""The frozen models of cleaning, loaded once per process: by hash from the root, or by path."""
+"""The frozen models of cleaning, loaded once per process: by hash from the root."""
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
-from pathlib import Path
-from typing import Any
-
-import fasttext
 
 from assets.cleaning.frozen import Frozen, thaw
 from assets.cleaning.linear_model import LinearModel
@@ -63,35 +58,3 @@ def _with_words(root_url: str, name: str, sha256: str) -> Frozen:
             f"{frozen.record['words']}, this program has {WORDS_VERSION}: olmo-data learn {name}"
         )
     return frozen
-
-
-@cache
-def fasttext_classifier(path: str) -> Any:
-    """Return a fastText model.
-
-    Raises:
-        ConfigurationError: it cannot be loaded.
-    """
-    fasttext_sha256(path)  # one error for a file that is not there
-    try:
-        return fasttext.load_model(path)
-    except (ValueError, RuntimeError) as error:
-        raise ConfigurationError(
-            f"cleaning.quality.fasttext: {path} is no fastText model: {error}"
-        ) from error
-
-
-@cache
-def fasttext_sha256(path: str) -> str:
-    """Return the SHA-256 of a fastText model in hex.
-
-    Raises:
-        ConfigurationError: it cannot be read.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ConfigurationError(
-            f"cleaning.quality.fasttext: {path} cannot be read: {error.strerror or error}"
-        ) from error

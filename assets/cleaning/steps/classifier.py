@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -11,14 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.batch import PROSE_PROFILES, Batch, Step
+from assets.cleaning.fasttext_file import fasttext_sha256, load_fasttext
 from assets.cleaning.model_words import WORDS_VERSION
-from assets.cleaning.models import fasttext_classifier, fasttext_sha256, linear_model
+from assets.cleaning.models import linear_model
 from assets.cleaning.steps.perplexity import root_url
+from assets.errors import ConfigurationError
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.perplexity import QualitySettings
 from assets.settings.sources import SourceSettings
 
 QUALITY_RULE = "quality"
+FASTTEXT_SETTING = "cleaning.quality.fasttext"
+_LABELS_TOLD = 8
 
 
 def drop_poor(batch: Batch) -> None:
@@ -47,7 +52,7 @@ def drop_poor(batch: Batch) -> None:
 def _fasttext_scores(texts: pa.LargeStringArray, settings: QualitySettings) -> np.ndarray:
     """Return the probability of the settings' label for each whole text, read as one line."""
     assert settings.fasttext is not None
-    model = fasttext_classifier(settings.fasttext)
+    model = _classifier(settings.fasttext, settings.label)
     scores = np.zeros(len(texts), np.float64)
     for number, line in enumerate(pc.replace_substring(texts, "\n", " ").to_pylist()):
         labels, probabilities = model.predict(line, k=-1)
@@ -55,6 +60,23 @@ def _fasttext_scores(texts: pa.LargeStringArray, settings: QualitySettings) -> n
         # A float32 softmax can exceed 1 by a rounding error; a label unseen has no probability.
         scores[number] = min(float(found.get(settings.label, 0.0)), 1.0)
     return scores
+
+
+@cache
+def _classifier(path: str, label: str) -> Any:
+    """Return a model that knows a label.
+
+    Raises:
+        ConfigurationError: the file cannot be read or is no model, or knows no such label.
+    """
+    model = load_fasttext(path, FASTTEXT_SETTING)
+    labels, _ = model.predict("a", k=-1, threshold=-1.0)  # all it has, however unlikely
+    if label not in labels:
+        some = ", ".join(sorted(labels)[:_LABELS_TOLD])
+        raise ConfigurationError(
+            f"cleaning.quality.label: {path} has no label {label!r}; it has {len(labels)}: {some}"
+        )
+    return model
 
 
 def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, Any]:
@@ -65,7 +87,7 @@ def _identity(source: SourceSettings, cleaning: CleaningSettings) -> dict[str, A
     if settings.fasttext is None:
         del identity["fasttext"], identity["label"]
         return {"quality": identity, "quality_words": WORDS_VERSION}
-    identity["fasttext"] = fasttext_sha256(settings.fasttext)
+    identity["fasttext"] = fasttext_sha256(settings.fasttext, FASTTEXT_SETTING)
     return {"quality": identity, "quality_library": version("fasttext-predict")}
 
 

@@ -149,7 +149,7 @@ def test_a_classifier_of_two_sources(platform):
     assert rows[0]["signals"]["quality"] > 0.9 > 0.1 > rows[1]["signals"]["quality"]
 
 
-def test_a_fasttext_model_is_a_classifier_too(platform):
+def test_a_fasttext_model_is_a_classifier_too(platform, tmp_path):
     from assets.cleaning.language import model_path  # noqa: PLC0415
 
     path = str(model_path())
@@ -161,6 +161,13 @@ def test_a_fasttext_model_is_a_classifier_too(platform):
     missing = QualitySettings(fasttext=path + ".bin")
     with pytest.raises(ConfigurationError, match=r"ftz.bin cannot be read"):
         cleaned(platform[0], GOOD[:1], quality=missing)
+    other = QualitySettings(fasttext=path, label="__label__hq", min_score=0.5)
+    with pytest.raises(ConfigurationError, match=r"no label '__label__hq'; it has 176: __label__"):
+        cleaned(platform[0], GOOD[:1], quality=other)
+    broken = tmp_path / "broken.bin"
+    broken.write_bytes(b"not a model")
+    with pytest.raises(ConfigurationError, match=r"broken.bin is no fastText model"):
+        cleaned(platform[0], GOOD[:1], quality=QualitySettings(fasttext=str(broken)))
 
 
 def test_scores_do_not_depend_on_what_stands_beside():
