@@ -36,6 +36,7 @@ from torch.nn import functional
 from olmo_loader import build_eval_dataloader, build_train_dataloader
 from olmo_loader.dataset_file import read_dataset_file
 from olmo_loader.document_masks import document_numbers, position_ids, sdpa_mask
+from olmo_loader.errors import LoaderError
 from olmo_loader.labels import IGNORED, get_labels
 
 
@@ -187,7 +188,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--evaluate", action="store_true", help="print the loss per domain at last")
     parser.add_argument("--seed", type=int, default=0, help="of the weights")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.evaluate:
+        try:  # before training, not after it
+            build_eval_dataloader(options.dataset, batch_size=1, world_size=1, rank=0)
+        except LoaderError as error:
+            parser.error(f"--evaluate: {error}")
+    return options
 
 
 def main() -> None:

@@ -48,12 +48,13 @@ def test_paths_in_the_documents_exist(document):
             assert (CHECKOUT / name).exists(), f"{document.name}: {name}"
 
 
-def test_the_code_in_the_readme_runs(tmp_path, monkeypatch):
+def test_the_code_in_the_documents_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("OLMO_DATA_CACHE", str(tmp_path / "cache"))
     make_corpus(tmp_path / "corpus")
     run_journey(make_settings(tmp_path / "corpus", tmp_path / "data/demo"))
     monkeypatch.chdir(tmp_path)
-    blocks = _CODE.findall((CHECKOUT / "README.md").read_text(encoding="utf-8"))
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+    for name in ("README.md", "docs/loader.md"):
+        blocks = _CODE.findall((CHECKOUT / name).read_text(encoding="utf-8"))
+        assert blocks
+        for block in blocks:
+            exec(compile(block, name, "exec"), {})
