@@ -31,11 +31,12 @@ from assets.ordering.drafts import PlanInputs, draft_plan
 from assets.ordering.packing import pack_window
 from assets.ordering.plan_files import write_mixed
 from assets.settings.ordering import MixtureSettings, OrderingSettings, PackingSettings
+from benchmarks.append import measure_append
 from benchmarks.plan_data import publish_small, write_data_set
 from olmo_loader.global_indices import ORDER_FILE
 from olmo_loader.packing import TableReader
 from olmo_loader.published import open_published
-from olmo_loader.shard_index import IndexSnapshot, add_record, index_name, parse_index_record
+from olmo_loader.shard_index import IndexSnapshot, add_record, parse_index_record
 
 SOURCES = 20
 SLOTS = 4096
@@ -130,26 +131,6 @@ def _write_plan(
     write_mixed(folder, draft_plan(inputs), records, {})
 
 
-def measure_append(shards: int) -> dict[str, float]:
-    """Measure making and publishing one record behind an index of so many shards."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "index").mkdir()
-        records = fake_records(shards * 4)[:1]
-        previous = json.dumps(records[0]).encode()
-        count = 200
-        started = time.process_time()
-        for seq in range(shards + 1, shards + 1 + count):
-            shard = f"shards/source-00/{seq:05d}-{seq:016x}.npy"
-            previous = add_record(
-                fake_header("source-00", 4, seq), seq=seq, shard=shard, span=(0, 1),
-                previous=previous,
-            )  # fmt: skip
-            with (folder / index_name(seq)).open("xb") as file:
-                file.write(previous)
-        return {"cpu": (time.process_time() - started) / count}
-
-
 def document_lengths(count: int) -> np.ndarray:
     """Return lengths as the web has them: lognormal, hundreds of tokens, some of many thousand."""
     rng = np.random.default_rng(SEED)
@@ -239,12 +220,24 @@ def say_reading(found: dict[str, float]) -> None:
         )
 
 
+def say_appending(most: int) -> None:
+    """Print what appending a shard costs behind few others, and behind many."""
+    say("appending a shard to the index of a data set")
+    for count in sorted({10, 1_000, most}):
+        found = in_process("append", count)
+        say(
+            f"  of {count:7,d} shards {found['cpu'] * 1e6:6.0f} us CPU and {found['bytes']:,.0f} "
+            f"bytes, beside {found['write'] * 1e6:.0f} us of writing the shard; reading the index "
+            f"once {found['open'] * 1e3:.1f} ms"
+        )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--instances", type=int, default=100_000_000)
     parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument("--appends", type=int, default=100_000)
+    parser.add_argument("--appends", type=int, default=10_000)
     parser.add_argument("--measure", choices=MEASUREMENTS, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -264,11 +257,7 @@ def main() -> None:
     say(f"packing {options.documents:,d} documents into instances of {SLOTS:,d} tokens")
     say(f"  {in_process('packing', options.documents)['cpu']:.2f} CPU s (limit 3 for a million)")
     say_reading(in_process("reading", min(options.documents, READ_DOCUMENTS)))
-    few, many = (in_process("append", count)["cpu"] for count in (10, options.appends))
-    say(
-        f"appending a shard: {few * 1e6:.0f} us to an index of 10, {many * 1e6:.0f} us to one of "
-        f"{options.appends:,d}"
-    )
+    say_appending(options.appends)
 
 
 if __name__ == "__main__":
