@@ -7,6 +7,10 @@
     train.py        the root's tokenizer: trained or copied in once, pinned, then only reported
     membership.py   strata and held-out documents: the group of each kept document
     unbroken.py     runs of one kind of character that no engine should merge
+    engine.py       the fastest engine that gives the reference's ids
+    conformance.py  texts that it must encode like the reference
+    doubtful.py     characters of another version of Unicode, left to the reference
+    assemble.py     EOS and BOS around ids, counted in the same pass
     encode.py       texts to one flat id array, in bounded batches
     token_bytes.py  the bytes each id stands for
     label_masks.py  which tokens touch spans that nobody should learn to write

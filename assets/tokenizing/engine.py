@@ -3,8 +3,10 @@
 `tokenizers` is the reference. gigatoken and fastokens give the same ids 20 to 100 times faster, but
 both are young. So an engine is taken only if it loads the tokenizer and encodes a built-in text
 like the reference (`conformance.py`); else the next one is tried, with a warning that is counted in
-the run's report. A share of all documents is encoded by both for ever, and the first difference
-stops the run. Which engine encoded never shows in a byte: the ids are the reference's.
+the run's report. Texts with characters that an engine takes otherwise, because it knows another
+version of Unicode, go to the reference (`doubtful.py`). A share of all documents is encoded by both
+for ever, and the first difference stops the run. Which engine encoded never shows in a byte: the
+ids are the reference's.
 
 An engine takes Arrow buffers and gives one flat array; no Python statement runs per token. It is
 given as much text at once as its memory allows (`batch_bytes`); how much that is never shows.
@@ -28,6 +30,7 @@ import tokenizers
 
 from assets.errors import ConfigurationError, IntegrityError
 from assets.tokenizing.conformance import conformance_texts
+from assets.tokenizing.doubtful import Flags, doubtful_characters, texts_with
 
 REFERENCE = "tokenizers"
 SAMPLE_EVERY = 2048
@@ -151,6 +154,8 @@ class Engine:
     reference: ReferenceEncoder
     fallbacks: tuple[tuple[str, str], ...] = ()
     """(engine, reason) of those that were tried before this one."""
+    doubtful: Flags | None = None
+    """Characters whose texts the reference encodes (`doubtful.py`); None: there are none."""
 
     @property
     def version(self) -> str:
@@ -163,6 +168,18 @@ class Engine:
         Raises:
             IntegrityError: the engine failed; the reference's own errors pass.
         """
+        rows = np.zeros(0, np.int64) if self.doubtful is None else texts_with(texts, self.doubtful)
+        if not len(rows):
+            return self._encode(texts)
+        is_left = np.zeros(len(texts), bool)
+        is_left[rows] = True
+        others = pc.if_else(pa.array(is_left), pa.scalar("", texts.type), texts)
+        mine = slices(texts.take(pa.array(rows)), self.reference.batch_bytes)
+        return _spliced(
+            self._encode(others), _joined([self.reference.encode(piece) for piece in mine]), rows
+        )
+
+    def _encode(self, texts: pa.Array) -> FlatIds:
         try:
             pieces = [
                 self.encoder.encode(piece) for piece in slices(texts, self.encoder.batch_bytes)
@@ -213,6 +230,19 @@ def _joined(pieces: list[FlatIds]) -> FlatIds:
     return FlatIds(ids=ids, offsets=offsets)
 
 
+def _spliced(flat: FlatIds, others: FlatIds, rows: np.ndarray[Any, Any]) -> FlatIds:
+    """Return `flat` with the ids of `others` as those of `rows`, which have none in it."""
+    lengths = np.diff(flat.offsets)
+    is_other = np.zeros(len(lengths), bool)
+    is_other[rows] = True
+    lengths[rows] = np.diff(others.offsets)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ids = np.empty(int(offsets[-1]), np.uint32)
+    from_others = np.repeat(is_other, lengths)
+    ids[from_others], ids[~from_others] = others.ids, flat.ids
+    return FlatIds(ids=ids, offsets=offsets)
+
+
 class Sample:
     """Which documents of a part are compared: one in `SAMPLE_EVERY`, whatever encodes them."""
 
@@ -252,7 +282,14 @@ def load_engine(data: bytes, reference: tokenizers.Tokenizer, *, wanted: str = "
     for name in _candidates(wanted):
         tried = _try(name, data, reference)
         if not isinstance(tried, str):
-            return Engine(name=name, encoder=tried, reference=plain, fallbacks=tuple(failed))
+            encoder, doubtful = tried
+            return Engine(
+                name=name,
+                encoder=encoder,
+                reference=plain,
+                fallbacks=tuple(failed),
+                doubtful=doubtful,
+            )
         if wanted != "auto":
             raise ConfigurationError(
                 f"engine.tokenizer: {name} cannot take the place of {REFERENCE}: {tried}; "
@@ -269,8 +306,8 @@ def _candidates(wanted: str) -> list[str]:
     return [] if wanted == REFERENCE else [wanted]
 
 
-def _try(name: str, data: bytes, reference: tokenizers.Tokenizer) -> Encoder | str:
-    """Return a working encoder, or why there is none."""
+def _try(name: str, data: bytes, reference: tokenizers.Tokenizer) -> tuple[Encoder, Flags] | str:
+    """Return a working encoder and the characters that it is not trusted with, or why not."""
     # What cuts or pads a text is not part of encoding a document.
     value = {**json.loads(data), "truncation": None, "padding": None}
     try:
@@ -278,11 +315,24 @@ def _try(name: str, data: bytes, reference: tokenizers.Tokenizer) -> Encoder | s
         added = [token.content for token in reference.get_added_tokens_decoder().values()]
         texts = pa.array(conformance_texts(added), pa.large_string())
         difference = find_difference(encoder, ReferenceEncoder(reference), texts)
+        if difference is None:
+            return encoder, _doubtful(encoder, ReferenceEncoder(reference))
     except BaseException as error:  # a panic of Rust is no Exception
         if _is_stop(error):
             raise
         return f"{type(error).__name__}: {error}".partition("\n")[0]
-    return difference or encoder
+    return difference
+
+
+def _doubtful(encoder: Encoder, reference: Encoder) -> Flags:
+    def difference(texts: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+        found, expected = encoder.encode(texts), reference.encode(texts)
+        is_same = [
+            np.array_equal(found.of_text(row), expected.of_text(row)) for row in range(len(texts))
+        ]
+        return np.flatnonzero(~np.array(is_same, bool))
+
+    return doubtful_characters(difference)
 
 
 def find_difference(encoder: Encoder, reference: Encoder, texts: pa.Array) -> str | None:

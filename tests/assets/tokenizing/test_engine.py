@@ -168,7 +168,7 @@ def test_an_interrupt_is_no_reason_to_fall_back(trained, monkeypatch):
 
 
 def test_the_first_difference_in_the_sample_stops_the_run(trained, monkeypatch):
-    monkeypatch.setattr(engines, "_try", lambda *_: Wrong(trained[1], "dog"))
+    monkeypatch.setattr(engines, "_try", lambda *_: (Wrong(trained[1], "dog"), None))
     monkeypatch.setattr(engines, "library_version", lambda _: "9.9")
     engine = load_engine(*trained)
     texts = array("the cat", "the dog")
@@ -180,7 +180,7 @@ def test_the_first_difference_in_the_sample_stops_the_run(trained, monkeypatch):
 
 def test_of_a_long_document_the_begin_is_compared(trained, monkeypatch):
     monkeypatch.setattr(engines, "SAMPLE_BYTES", 9)
-    monkeypatch.setattr(engines, "_try", lambda *_: Wrong(trained[1], "zebra"))
+    monkeypatch.setattr(engines, "_try", lambda *_: (Wrong(trained[1], "zebra"), None))
     engine = load_engine(*trained)
     far = array("the cat sat, said the zebra")
     engine.compare(far, engine.encode(far), 0, "part")
@@ -196,7 +196,7 @@ def test_a_panic_while_encoding_names_engine_and_remedy(trained, monkeypatch):
         def encode(self, texts):
             raise PanicException("unreachable")
 
-    monkeypatch.setattr(engines, "_try", lambda *_: Panics())
+    monkeypatch.setattr(engines, "_try", lambda *_: (Panics(), None))
     engine = load_engine(*trained)
     with pytest.raises(IntegrityError, match=r"gigatoken .* failed on a text: unreachable; set"):
         engine.encode(array("a"))
