@@ -1,6 +1,7 @@
-"""Characters that a fast engine may take otherwise than the reference, because it knows another
-version of Unicode: how a mark is ordered among others, or whether a character is a letter.
+"""Characters that an engine may take otherwise than the reference: newer ones.
 
+The two may know different versions of Unicode: how a mark is ordered among others, or whether a
+character is a letter.
 What is assigned never changes its normalization, so only characters that one of the two does not
 know yet can differ. Those that Python knows and Unicode 3.2 did not are tried when an engine is
 loaded, in texts that show their order, their composition and their kind; those that Python does not
