@@ -16,7 +16,7 @@ from assets.sources.landing_log import FileVersion, Generation, LandingLog, grou
 from assets.stage import StageTask
 
 STAGE = "documents"
-CODE_VERSION = 3
+CODE_VERSION = 4
 """Raised by hand when the same file would decode to other documents."""
 
 

@@ -59,12 +59,31 @@ _BY_EXTENSION = {
 _COLUMN = re.compile(rb"[A-Za-z_][\w.-]{0,40}")
 _ROWS_TRIED = 50
 _LEAST_ROWS = 3
-_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_WHOLE_PAGE = re.compile(
+    rb"(?:<\?xml[^>]{0,200}>\s{0,99})?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
+)
+_HTML = re.compile(
+    rb"<(?:!doctype\s+html|html|head|body|title|meta|link|style|script|div|section|article|main"
+    rb"|table|h[1-6]|p)[\s>]",
+    re.IGNORECASE,
+)
+_SAYS_LITTLE = frozenset({"", "txt", "text", "data", "out", "html", "htm"})
+"""Extensions under which anything may stand."""
+_JSON_START = re.compile(rb"\{\s{0,9}\"[^\"\\]{1,99}\"\s{0,9}:")
+_PROSE_BYTES = 1 << 15
+_RST_TITLE = re.compile(rb"^([^\s][^\n]{0,199})\n([=]{3,200}|[-]{3,200}|[~]{3,200})$", re.MULTILINE)
+_RST_DIRECTIVE = re.compile(rb"^\.\. [a-z][a-z-]{2,30}::", re.MULTILINE)
+_RST_ROLE = re.compile(rb":[a-z]{2,20}:`[^`\n]{1,200}`|``[^`\n]{1,200}``")
+_MD_HEADING = re.compile(rb"^#{1,6} [^\s#][^\n]{0,199}$", re.MULTILINE)
+_MD_LINK = re.compile(rb"\[[^\]\n]{1,200}\]\((?:https?:|[\w./#-]{1,200}\))")
+_MD_FENCE = re.compile(rb"^```", re.MULTILINE)
 _LATEX = re.compile(
     rb"^\s{0,16}\\(?:documentclass|documentstyle|begin\{document\}|input\{)", re.MULTILINE
 )
 _LATEX_BODY = re.compile(rb"^\\(?:section|chapter|label|begin)\{", re.MULTILINE)
-_ROFF = re.compile(rb"^(?:'\\\"|\.\\\"|\.(?:TH|Dd|SH|so|ds|de)\s)", re.MULTILINE)
+_ROFF = re.compile(
+    rb"^(?:\.?[ \t]{0,9}\n){0,99}(?:'\\\"|\.\\\"|\.(?:TH|Dd|SH|so|ds|de)\s)", re.MULTILINE
+)
 
 
 def find_format(head: bytes, landed_path: str) -> str:
@@ -76,7 +95,13 @@ def find_format(head: bytes, landed_path: str) -> str:
         head = head.decode("utf-32", "ignore").encode("utf-8", "ignore")
     elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", "ignore").encode("utf-8", "ignore")
-    return _by_magic(head) or _by_extension(landed_path) or _by_content(head)
+    start = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    return (
+        _by_magic(head)
+        or _by_certain_content(start, landed_path)
+        or _by_extension(landed_path)
+        or _by_content(start)
+    )
 
 
 def extension_of(landed_path: str) -> str:
@@ -106,8 +131,40 @@ def _by_extension(landed_path: str) -> str | None:
     return _BY_EXTENSION.get(extension_of(landed_path))
 
 
-def _by_content(head: bytes) -> str:
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+def _by_certain_content(start: bytes, landed_path: str) -> str | None:
+    """Return a format that the content shows beyond doubt, whatever the name says.
+
+    Source code is left to its name: it holds markup and data of every kind.
+    """
+    extension = extension_of(landed_path)
+    if extension in CODE_EXTENSIONS or is_code_name(PurePosixPath(landed_path).name):
+        return None
+    found = _by_content(start)
+    if found == "jsonl":
+        is_certain = _is_json_lines(start)
+    elif found == "html":
+        is_certain = _WHOLE_PAGE.match(_without_comments(start)) is not None
+    elif found in {"latex", "man"}:
+        is_certain = extension in _SAYS_LITTLE
+    else:
+        is_certain = found in {"wiki_xml", "stackexchange"} or (
+            found in {"csv", "tsv"} and extension in {"csv", "tsv"}
+        )
+    return found if is_certain else None
+
+
+def _is_json_lines(start: bytes) -> bool:
+    """Tell whether the first lines are JSON objects, each of them, or the start of a long one."""
+    *lines, rest = start.split(b"\n")
+    tried = [line for line in lines[:_JSON_LINES_TRIED] if line.strip()]
+    try:
+        objects = [isinstance(msgspec.json.decode(line), dict) for line in tried]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return all(objects) if objects else _JSON_START.match(rest) is not None
+
+
+def _by_content(start: bytes) -> str:
     if start.startswith(b"<"):
         return _markup_or_text(start)
     if start[:1] in (b"{", b"["):
@@ -118,7 +175,20 @@ def _by_content(head: bytes) -> str:
         return "code"
     if _ROFF.match(start):
         return "man"
-    return _table_format(start) or "text"
+    return _table_format(start) or _prose_markup(start[:_PROSE_BYTES]) or "text"
+
+
+def _prose_markup(start: bytes) -> str | None:
+    """Return rst or markdown for prose with marks of at least two kinds of one of them."""
+    titles = sum(len(under) >= len(title.rstrip()) for title, under in _RST_TITLE.findall(start))
+    if titles and _RST_DIRECTIVE.search(start):
+        return "rst"
+    if titles > 1 and _RST_ROLE.search(start):
+        return "rst"
+    headings = len(_MD_HEADING.findall(start))
+    if headings and (_MD_LINK.search(start) or _MD_FENCE.search(start)):
+        return "markdown"
+    return None
 
 
 def _table_format(start: bytes) -> str | None:
@@ -149,9 +219,13 @@ def _markup_or_text(start: bytes) -> str:
         return "stackexchange"
     if start.startswith(b"<?xml"):
         return "html" if b"<html" in start[:4096].lower() else "xml"
+    return "html" if _HTML.match(_without_comments(start)) else "text"
+
+
+def _without_comments(start: bytes) -> bytes:
     while start.startswith(b"<!--"):
         start = start.partition(b"-->")[2].lstrip()
-    return "html" if _HTML.match(start) else "text"
+    return start
 
 
 def _json_or_text(start: bytes) -> str:

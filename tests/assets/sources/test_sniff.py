@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from assets.sources.formats.sniff import extension_of, find_format
+from assets.sources.formats.compression import DecodedStream
+from assets.sources.formats.sniff import SNIFF_BYTES, extension_of, find_format
 from tests.assets.sources.reading import outcomes, read_bytes, read_file
 from tests.shared_data import shared_folder
 
@@ -19,6 +22,7 @@ from tests.shared_data import shared_folder
         (b'{"text": "a"}\n', "x", "jsonl"),
         (b"\xef\xbb\xbf\n" + b'{"text": "a"}\n', "x.data", "jsonl"),
         (b'not json\n{"text": "a"}\n', "x.jsonl", "jsonl"),
+        (b"\x1f no gzip", "x.txt", "text"),
         (b'{broken\n{"text": "a"}\n', "x", "jsonl"),
         (b'{\n  "text": "a"\n}\n', "x.json", "json"),
         (b'[\n{"text": "a"},\n', "x.json", "json"),
@@ -46,7 +50,29 @@ from tests.shared_data import shared_folder
         (b"a\tb\n", "x.tsv", "tsv"),
         (b"import os\n", "x.py", "code"),
         (b"words", "notes.TXT", "text"),
-        (b"\\documentclass{article}", "notes.txt", "text"),
+        (b"\\documentclass{article}", "notes.txt", "latex"),
+        (b".TH LS 1\n", "ls.txt", "man"),
+        (b".\n.\n.TH LS 1\n", "x", "man"),
+        (b"<!DOCTYPE html><p>", "x.txt", "html"),
+        (b"<!DOCTYPE html><p>", "x.jsonl", "html"),
+        (b"<!DOCTYPE html><?php", "x.php", "code"),
+        (b"<p>a", "x", "html"),
+        (b"<p>a", "x.md", "markdown"),
+        (b"<pre words", "x", "text"),
+        (b'{"text": "a"}\n{"text": "b"}\n', "x.csv", "jsonl"),
+        (b'{"text": "a"}\n{"text": "b"}\n', "x.py", "code"),
+        (b'{"text": "a"}\nwords\n', "x.txt", "text"),
+        (b'{"text": "' + b"a" * 70_000, "x.txt", "jsonl"),
+        (b"<mediawiki>", "x.txt", "wiki_xml"),
+        (b"<?xml version='1.0'?>\n<posts>\n", "Posts.txt", "stackexchange"),
+        (b"id,text\n1,a\n2,b\n3,", "x.tsv", "csv"),
+        (b"id,text\n1,a\n2,b\n3,", "x.txt", "text"),
+        (b"Title\n=====\n\n.. note:: words\n", "README", "rst"),
+        (b"One\n===\n\nTwo\n---\nsee :ref:`there`\n", "x", "rst"),
+        (b"One\n===\n\nTwo\n---\nplain words\n", "x", "text"),
+        (b"# One\n\nSee [there](https://x.org).\n", "README", "markdown"),
+        (b"# One\n```\ncode\n```\n", "x", "markdown"),
+        (b"# a setting\n# another\nx = 1\n", "conf", "text"),
         (b"words", "LICENSE", "text"),
         (b"id,text,url\n1,a,b\n2,c,d\n3,", "x", "csv"),
         (b'id\ttext\n1\t"a\nb"\n2\tc\nx', "x", "tsv"),
@@ -90,3 +116,32 @@ def test_every_file_of_the_demo_corpus_is_read_or_named() -> None:
             rules = {getattr(record, "rule", "") for record in read_file(path, text_field=text)}
             rules -= {"redirect", "other_namespace"}
             assert rules == {""}, path
+
+
+@pytest.mark.parametrize("extension", ["", ".txt", ".dat", ".csv", ".jsonl"])
+def test_real_files_are_told_under_wrong_names(extension: str) -> None:
+    """Every format that shows itself in the content, from real files."""
+    folder = shared_folder("demo")
+    wanted = {"jsonl": "*.jsonl*", "wiki_xml": "*.xml.bz2", "html": "*.html", "warc": "*.warc*"}
+    for name, pattern in wanted.items():
+        for path in sorted(folder.rglob(pattern))[:12]:
+            with path.open("rb") as file:
+                head = DecodedStream(file).peek(SNIFF_BYTES)
+            assert find_format(head, f"renamed{extension}") == name, path
+
+
+def test_hostile_starts_take_linear_time() -> None:
+    started = time.process_time()
+    for unit in (
+        b"a\n===\n",
+        b"[a](",
+        b"# a\n",
+        b"[",
+        b"x" * 199 + b"\n",
+        b"=",
+        b":a:`",
+        b"``",
+        b"<!--",
+    ):
+        find_format(unit * (SNIFF_BYTES // len(unit)), "x")
+    assert time.process_time() - started < 3
