@@ -4,7 +4,8 @@
 
 ``FOLDER/cases.json`` lists the cases. Every field of a case is an argument of OLMo's classes, or
 one of: ``name``; ``batch``, instances per rank; ``order``, the folder with our
-``global_indices.npy``; ``dataset``, the published data set the files belong to.
+``global_indices.npy``; ``dataset``, the published data set the files belong to; ``packed``, the one
+with the packed plan that they are an export of.
 
 ``FOLDER/expected/NAME.npz`` holds every field of every batch of every rank as our loader yields
 it, ``NAME.json`` the lists among them. ``core.json`` and ``items/`` are the same for whole data
@@ -23,7 +24,11 @@ from typing import Any
 import numpy as np
 from torch.utils.data import DataLoader
 
+from assets.ordering.export import export_packed
+from assets.ordering.published import dataset_dir
+from assets.settings.ordering import OrderingSettings, PackingSettings
 from benchmarks.loader_data import DataShape, publish
+from benchmarks.plan_data import EOS, PAD, publish_small, write_data_set
 from olmo_loader import (
     DataCollator,
     InstanceFilterConfig,
@@ -49,6 +54,7 @@ DATASETS = {
 }
 """Shards end inside an instance, documents are shorter and longer than one, some have no EOS."""
 
+PACKED_SEED = 4096
 _PIECES = ("chunk_size", "memmap_dtype", "metadata", "pad_token_id", "eos_token_id", "paths")
 
 
@@ -152,6 +158,47 @@ def random_cases(folder: Path, count: int) -> Iterator[dict[str, Any]]:
         }
 
 
+def packed_case(folder: Path) -> dict[str, Any]:
+    """Pack documents into instances, export them as OLMo reads them, and return their case."""
+    random = np.random.default_rng(PACKED_SEED)
+    lengths = np.maximum(random.lognormal(4, 1, 900).astype(np.int64), 2)
+    root = write_data_set(folder / "datasets" / "packed", lengths)
+    options = PackingSettings(soft_cut=0)  # cutting at sentences needs the tokenizer's text
+    plan = publish_small(
+        root, OrderingSettings(sequence_length=256, packing="best_fit", packing_options=options)
+    )
+    export = export_packed(root, folder / "datasets" / "export", max_tokens=1 << 14)
+    return {
+        "name": "packed-export-world2",
+        "packed": str(dataset_dir(root)),
+        "paths": list(map(str, export.files)),
+        "label_mask_paths": [str(path.with_suffix(".mask")) for path in export.files],
+        "chunk_size": plan.sequence_length,
+        "memmap_dtype": plan.dtype.name,
+        "metadata": [{"file": path.name} for path in export.files],
+        "include_instance_metadata": True,
+        "pad_token_id": PAD,
+        "eos_token_id": EOS,
+        "seed": plan.seed,
+        "world_size": 2,
+        "batch": 4,
+    }
+
+
+def require_packed(case: dict[str, Any], rank: int, batches: list[dict[str, Any]]) -> None:
+    """Exit unless an export gives the ids and masks that the packed plan itself gives."""
+    world = case["world_size"]
+    loader = build_train_dataloader(
+        case["packed"], global_batch_size=case["batch"] * world, world_size=world, rank=rank
+    )
+    keys = ("input_ids", "label_mask", "index")
+    require_same(
+        case["name"],
+        [{key: batch[key] for key in keys} for batch in batches],
+        [{key: batch[key] for key in keys} for batch in loader],
+    )
+
+
 def open_case(case: dict[str, Any]) -> MemMapDataset:
     """Open a case's files with our `MemMapDataset`."""
     rule = case.get("instance_filter")
@@ -233,6 +280,8 @@ def record_case(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
         batches = read_case(case, rank)
         if "dataset" in case and case.get("shuffle", True):
             require_same(case["name"], batches, read_published(case, rank))
+        if "packed" in case:
+            require_packed(case, rank, batches)
         lists[f"r{rank}"] = len(batches)
         for number, batch in enumerate(batches):
             tensors, rest = flatten(batch)
@@ -258,23 +307,26 @@ def require_same(name: str, left: list[dict[str, Any]], right: list[dict[str, An
             raise SystemExit(f"{name}: our own loaders differ in batch {number}")
 
 
-def record_items(folder: Path, name: str, dataset: Path) -> dict[str, Any]:
+def record_dataset(folder: Path, name: str, dataset: Path) -> dict[str, Any]:
     """Save every instance of a published data set, with every field OLMo-core has too."""
     case = describe_published(dataset, open_published(dataset))
-    case |= {
+    every_field = {
         "name": name,
         "generate_doc_lengths": True,
         "include_instance_metadata": True,
         "instance_filter": {"repetition_max_count": 4},
     }
+    return record_items(folder, case | every_field)
+
+
+def record_items(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
+    """Save every instance of a case's files, and return the case as OLMo-core shall run it."""
     items = open_case(case)
     arrays: dict[str, np.ndarray] = {}
     for number in range(len(items)):
         item = items[number]
-        arrays[f"{number}/input_ids"] = item["input_ids"].numpy()
-        arrays[f"{number}/doc_lens"] = item["doc_lens"].numpy()
-        arrays[f"{number}/instance_mask"] = np.array(item["instance_mask"])
-    np.savez(folder / "items" / f"{name}.npz", **arrays)  # type: ignore[arg-type]
+        arrays |= {f"{number}/{key}": np.asarray(item[key]) for key in item.keys() - {"metadata"}}
+    np.savez(folder / "items" / f"{case['name']}.npz", **arrays)  # type: ignore[arg-type]
     return case | {"instances": len(items), "offsets": items.offsets}
 
 
@@ -297,10 +349,12 @@ def make(
         for name, place in datasets.items()
         for case in published_cases(name, place, () if name == "demo" else (1, 2, 4))
     ]
-    cases += random_cases(folder / "files", random_count)
+    packed = packed_case(folder)
+    cases += [packed, *random_cases(folder / "files", random_count)]
     recorded = [record_case(folder, case) for case in cases]
     (folder / "cases.json").write_text(json.dumps(recorded, indent=1))
-    core = [record_items(folder, name, place) for name, place in datasets.items()]
+    core = [record_dataset(folder, name, place) for name, place in datasets.items()]
+    core.append(record_items(folder, packed))
     (folder / "core.json").write_text(json.dumps(core, indent=1))
     return recorded
 

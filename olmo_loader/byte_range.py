@@ -15,7 +15,7 @@ import os
 import resource
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -87,10 +87,11 @@ class _OpenFile:
         self.descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         self.used = False
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # A default: when the interpreter ends, the module may be gone before its last object.
         descriptor = getattr(self, "descriptor", -1)
         if descriptor >= 0:
-            os.close(descriptor)
+            close(descriptor)
 
 
 class FilePool:

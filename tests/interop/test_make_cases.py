@@ -51,12 +51,25 @@ def test_the_batches_cover_the_order_without_its_start(made):
 
 def test_the_shards_end_inside_an_instance_and_some_documents_have_no_end_token(made):
     for core in json.loads((made / "core.json").read_text()):
+        if "packed" in core:
+            continue
         for path in core["paths"]:
             tokens = np.fromfile(path, core["memmap_dtype"])
             docs = np.fromfile(path.removesuffix(".npy") + ".docs.npy", "<u8,V16")
             ends = tokens[docs["f0"][1:].astype(np.int64) - 1]
             assert len(tokens) % core["chunk_size"]
             assert 0 < (ends != core["eos_token_id"]).sum() < len(ends) / 4
+
+
+def test_the_files_of_an_export_hold_whole_packed_instances_and_their_padding(made):
+    (export,) = (case for case in cases(made) if "packed" in case)
+    assert len(export["paths"]) > 1
+    items = open_case(export)
+    masks = np.concatenate([np.fromfile(path, bool) for path in export["label_mask_paths"]])
+    assert len(masks) == len(items) * export["chunk_size"]
+    assert 0 < (~masks).sum() < len(masks) / 4
+    with np.load(made / "items" / f"{export['name']}.npz") as arrays:
+        assert len(arrays.files) == 2 * len(items)
 
 
 def test_a_difference_between_our_own_two_ways_ends_the_run():

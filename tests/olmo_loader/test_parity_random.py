@@ -76,7 +76,8 @@ def write_file(
 
 def make_case(folder: Path, random: np.random.Generator) -> Case:
     chunk, vocab = int(random.integers(1, 40)), int(random.integers(2, 9))
-    dtype = str(random.choice(["uint8", "uint16", "uint32", "uint64", "int32"]))
+    kinds = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+    dtype = str(random.choice(kinds))
     files = [
         (
             folder / f"{number}.npy",
