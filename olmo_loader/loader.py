@@ -23,6 +23,7 @@ from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import ConfigurationError, UnknownPlanError
 from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
+from olmo_loader.locations import is_remote
 from olmo_loader.order_file import guard_work_dir
 from olmo_loader.reading_ahead import AheadLimits
 from olmo_loader.run_folder import DEFAULT_RUN
@@ -39,6 +40,8 @@ from olmo_loader.training_data import (
 
 DEFAULT_THREADS = 2
 DEFAULT_PREFETCH = 4
+LOCAL_TIMEOUT_S = 30.0
+"""How long a batch of local files may take; an interpreter's start does not count."""
 
 
 def build_train_dataloader(
@@ -67,7 +70,7 @@ def build_train_dataloader(
     num_workers: int | str = 0,
     prefetch_batches: int = DEFAULT_PREFETCH,
     prefetch_bytes: int = AheadLimits.max_bytes,
-    timeout_s: float = AheadLimits.timeout_s,
+    timeout_s: float | None = None,
     reading: ReadingOptions | None = None,
     work_dir: str | Path | None = None,
     save_overwrite: bool | None = None,
@@ -108,7 +111,8 @@ def build_train_dataloader(
             computed live. Spawned: guard the main module with ``if __name__ == "__main__"``.
         prefetch_batches: batches ready or in work ahead of the trainer.
         prefetch_bytes: most bytes in them; one batch is always read.
-        timeout_s: how long one batch may take before its thread or process counts as hung.
+        timeout_s: how long one batch may take before its thread or process counts as hung. None:
+            30 s of local files, 5 minutes of remote ones, whose reads are tried again for longer.
         reading: when checksums are checked, files kept open, retries and caches of remote reads.
         work_dir: a folder on the host for what a run leaves: later epochs' orders, built once and
             mapped by all processes, states, the audit log. None keeps orders in memory.
@@ -165,7 +169,9 @@ def build_train_dataloader(
             num_threads=num_threads,
             num_workers=num_workers,
             limits=AheadLimits(
-                batches=prefetch_batches, max_bytes=prefetch_bytes, timeout_s=timeout_s
+                batches=prefetch_batches,
+                max_bytes=prefetch_bytes,
+                timeout_s=_patience_s(dataset_or_paths) if timeout_s is None else timeout_s,
             ),
         ),
         records=Records(
@@ -181,6 +187,17 @@ def build_train_dataloader(
     loader = _opened_for(make, plan, state)
     loader.load_state_dict(state)
     return loader
+
+
+def _patience_s(dataset_or_paths: DatasetOrPaths) -> float:
+    """Return how long a batch may take: seconds where files are local."""
+    if isinstance(dataset_or_paths, str | Path):
+        remote = is_remote(dataset_or_paths)
+    else:  # all of one kind, as opening them checks
+        lists = dataset_or_paths.values() if isinstance(dataset_or_paths, Mapping) else None
+        files = dataset_or_paths if lists is None else next(iter(lists), ())
+        remote = any(is_remote(path) for path in list(files)[:1])
+    return AheadLimits.timeout_s if remote else LOCAL_TIMEOUT_S
 
 
 def _opened_for(

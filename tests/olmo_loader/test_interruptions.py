@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from torch.utils.data import DataLoader
 from olmo_loader import DataCollator, IterableDataset, MemMapDataset, build_train_dataloader
 from olmo_loader.audit_log import audit_folder
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.errors import IntegrityError, MissingFileError
+from olmo_loader.errors import IntegrityError, MissingFileError, WorkerError
 from olmo_loader.global_indices import build_order
+from olmo_loader.loader import LOCAL_TIMEOUT_S, _patience_s
+from olmo_loader.retrying import RetryPolicy
 from olmo_loader.run_folder import latest_state
 from olmo_loader.tools.audit import audit_run
 from tests.olmo_loader.laws import indices
@@ -172,3 +175,23 @@ def test_a_path_given_twice_may_have_two_masks(tmp_path: Path):
     masks[0].write_bytes(bytes(7))
     with pytest.raises(ValueError, match=r"one\.mask' should be the same size"):
         len(MemMapDataset(path, path, chunk_size=4, label_mask_paths=masks))
+
+
+def test_how_long_a_batch_may_take():
+    assert _patience_s("root/dataset") == _patience_s(["a.npy"]) == LOCAL_TIMEOUT_S
+    assert _patience_s({"label": [Path("a.npy")]}) == LOCAL_TIMEOUT_S
+    assert _patience_s("s3://bucket/dataset") > RetryPolicy.total_s
+    assert _patience_s({"label": ["http://host/a.npy"]}) > RetryPolicy.total_s
+
+
+def test_a_read_that_hangs_is_an_error_with_its_stack(small: SmallDataset, monkeypatch):
+    monkeypatch.setattr("olmo_loader.loader.LOCAL_TIMEOUT_S", 0.5)
+    loader = build_train_dataloader(small.folder, global_batch_size=8)
+    release = threading.Event()
+    monkeypatch.setattr(MemMapDataset, "read_batch", lambda *_: release.wait(60))
+    try:
+        with pytest.raises(WorkerError, match="has not read batch 0 for") as raised:
+            next(iter(loader))
+    finally:
+        release.set()
+    assert "release.wait(60)" in str(raised.value)
