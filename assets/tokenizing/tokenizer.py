@@ -86,11 +86,7 @@ def load_tokenizer(
             dropout), a token that it does not have, or an EOS or BOS that a text could produce.
     """
     reference = _parse(data, where)
-    vocabulary: dict[str, int] = reference.get_vocab(with_added_tokens=True)
-    if not vocabulary:
-        raise ConfigurationError(f"{where}: the vocabulary is empty; give a trained tokenizer")
-    if not allow_holes:
-        _refuse_holes(vocabulary, where)
+    vocabulary = _vocabulary(reference, where, allow_holes=allow_holes)
     _make_exact(reference, where)
     added = reference.get_added_tokens_decoder().values()
     special = sorted((token.content for token in added if token.special), key=_longest_first)
@@ -98,19 +94,19 @@ def load_tokenizer(
     def find(key: str, token: str) -> int:
         return _find(vocabulary, special, token, key=key, where=where)
 
-    eos_token_id = find("eos_token", eos_token)
-    bos_token_id = None if bos_token is None else find("bos_token", bos_token)
-    _refuse_reachable(reference, eos_token, eos_token_id, where)
-    if bos_token is not None and bos_token_id is not None:
-        _refuse_reachable(reference, bos_token, bos_token_id, where)
+    ids = {"eos_token": find("eos_token", eos_token)}
+    if bos_token is not None:
+        ids["bos_token"] = find("bos_token", bos_token)
+    for token, token_id in zip((eos_token, bos_token), ids.values(), strict=False):
+        _refuse_reachable(reference, str(token), token_id, where)
     return LoadedTokenizer(
         data=data,
         reference=reference,
         sha256=hashlib.sha256(data).hexdigest(),
         vocab_size=max(vocabulary.values()) + 1,
-        eos_token_id=eos_token_id,
+        eos_token_id=ids["eos_token"],
         pad_token_id=find("pad_token", eos_token if pad_token is None else pad_token),
-        bos_token_id=bos_token_id,
+        bos_token_id=ids.get("bos_token"),
         special_tokens=tuple(special),
     )
 
@@ -130,6 +126,18 @@ def _parse(data: bytes, where: str) -> tokenizers.Tokenizer:
         raise ConfigurationError(
             f"{where}: tokenizers {tokenizers.__version__} cannot load it: {error}"
         ) from error
+
+
+def _vocabulary(
+    reference: tokenizers.Tokenizer, where: str, *, allow_holes: bool
+) -> dict[str, int]:
+    """Return the id of each token, added ones included."""
+    found: dict[str, int] = reference.get_vocab(with_added_tokens=True)
+    if not found:
+        raise ConfigurationError(f"{where}: the vocabulary is empty; give a trained tokenizer")
+    if not allow_holes:
+        _refuse_holes(found, where)
+    return found
 
 
 def _refuse_holes(vocabulary: dict[str, int], where: str) -> None:

@@ -1,88 +1,33 @@
-"""The stage `shards`: what is in them, what is pending, and that nothing is added twice."""
+"""The stage `shards`: what is in them, and what is pending."""
 
 from __future__ import annotations
 
 import dataclasses
-import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from assets.errors import ConfigurationError, PinnedRootError, StageError
+from assets.errors import PinnedRootError, StageError
 from assets.manifest import Manifest
 from assets.settings.sources import HoldoutSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
-from assets.sharding import index as index_module, shards as stage
 from assets.sharding.groups import complete_groups
 from assets.sharding.index import ShardIndex
-from assets.sharding.shards import ShardReport, materialize_shards
+from assets.sharding.shards import materialize_shards
 from assets.sharding.spans import find_spans, pending_documents
-from assets.storage.local import LocalStorage
-from assets.tokenizing.token_parts import read_doc_ids
-from assets.tokenizing.tokens import materialize_tokens
-from assets.tokenizing.train import materialize_tokenizer
-from olmo_loader.errors import IntegrityError
-from olmo_loader.shard_format import open_docs, read_header
-from tests.assets.tokenizing.kept_root import KeptRoot, Landed, part_ids
-
-WORDS = "abcdefg"
-
-
-def text(num_tokens: int) -> str:
-    """Return a text that has `num_tokens` tokens, its EOS among them."""
-    return " ".join(WORDS[number % 7] for number in range(num_tokens - 1))
-
-
-def tokenize(kept, **settings):
-    made = kept.settings(**settings)
-    materialize_tokenizer(kept.root, made, kept.log)
-    materialize_tokens(kept.root, made, kept.log)
-    return made
-
-
-def materialize(kept, **settings):
-    return materialize_shards(kept.root, tokenize(kept, **settings), kept.log)
-
-
-def shard_lengths(kept) -> dict[str, list[list[int]]]:
-    """Return, for each source, the document lengths of its shards in survivor order."""
-    found: dict[str, list[list[int]]] = {}
-    for record in ShardIndex(kept.root).records:
-        path = tokens_path(kept, record)
-        starts = open_docs(path, record["n_docs"])["start"].astype(int)
-        lengths = np.diff([*starts, record["n_tokens"]]).tolist()
-        found.setdefault(record["source"], []).append(lengths)
-    return found
-
-
-def tokens_path(kept, record) -> Path:
-    return Path(kept.root.url) / "dataset" / str(record["shard"])
-
-
-def dataset_files(kept) -> dict[str, bytes]:
-    """Return the published files but the index, whose numbers depend on the runs."""
-    folder = Path(kept.root.url) / "dataset"
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.parent.name != "index"
-    }
-
-
-@pytest.fixture
-def kept(tmp_path):
-    made = KeptRoot(tmp_path)
-    made.land(
-        {
-            ("s", "a"): [text(6), text(5), None, text(5)],
-            ("s", "b"): [text(12), text(2)],
-            ("t", "x"): [text(3)],
-        }
-    )
-    return made
+from olmo_loader.shard_format import read_header
+from tests.assets.sharding.cut_root import (
+    check_contents,
+    dataset_files,
+    materialize,
+    shard_lengths,
+    text,
+    tokenize,
+    tokens_path,
+)
+from tests.assets.tokenizing.kept_root import KeptRoot, Landed
 
 
 def test_shards_are_cut_at_document_boundaries_and_hold_all_of_the_first_generation(kept):
@@ -119,122 +64,6 @@ def test_a_small_rest_is_pending_until_more_lands(kept):
     assert {name: after[name] for name in before} == before
 
 
-def test_a_weight_is_a_record_of_its_own_and_survives_later_shards(kept):
-    first = materialize(kept)
-    index = ShardIndex(kept.root)
-    shard = index.records[1]["shard"]
-    assert index.set_weight(shard, 2.0, "good")
-    assert not index.set_weight(shard, 2.0, "again")
-    assert index.of_group(("s", "", "train"))[1]["weight"] == 2.0
-    kept.land({("s", "c"): [text(7)]})
-    second = materialize(kept)
-    reread = ShardIndex(kept.root)
-    assert [record["seq"] for record in reread.records] == [1, 2, 3, 4, 5, 7]
-    assert [record["weight"] for record in reread.records] == [1, 2, 1, 1, 1, 1]
-    assert reread.log.shards(5) == reread.log.records[:5]
-    assert second.digest != first.digest
-
-
-def test_a_change_that_cannot_be_says_why(kept):
-    materialize(kept)
-    index = ShardIndex(kept.root)
-    shard = index.records[0]["shard"]
-    with pytest.raises(ConfigurationError, match=f"no shard {shard}x in .* nearest is {shard}"):
-        index.set_weight(f"{shard}x", 2.0, "r")
-    with pytest.raises(ConfigurationError, match="a number from 0 on, not -1"):
-        index.set_weight(shard, -1.0, "r")
-    index.set_weight(shard, 0.0, "bad pages")
-    with pytest.raises(ConfigurationError, match="is retired, for good"):
-        index.set_weight(shard, 1.0, "r")
-
-
-def test_two_changes_at_once_both_count(kept):
-    materialize(kept)
-    one, other = ShardIndex(kept.root), ShardIndex(kept.root)
-    one.set_weight(one.records[0]["shard"], 2.0, "r")
-    other.set_weight(other.records[1]["shard"], 3.0, "r")
-    assert [record["weight"] for record in ShardIndex(kept.root).records[:2]] == [2.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("tokenizer_sha256", "0" * 64),
-        ("dtype", "uint32"),
-        ("vocab_size", 9),
-        ("eos_token_id", 6),
-        ("bos_policy", "document:6"),
-    ],
-)
-def test_ids_of_another_kind_are_not_added(kept, field, value):
-    materialize(kept)
-    index = ShardIndex(kept.root)
-    header = {**index.records[0], field: value}
-    group = complete_groups(kept.root, ShardingSettings(), kept.log)[0][0]
-    held = index.records[0][field]
-    expected = rf"{field} {value} \(index: {held}\); make another data set"
-    with pytest.raises(IntegrityError, match=expected):
-        index.append(group, header, "shards/s/9.npy", (5, 6))
-
-
-def test_appending_a_shard_reads_no_other_record(kept, monkeypatch):
-    materialize(kept)
-    index = ShardIndex(kept.root)
-    reads = []
-    monkeypatch.setattr(index_module, "read_log", lambda _: reads.append(1))
-    header = {**index.records[-1]}
-    group = complete_groups(kept.root, ShardingSettings(), kept.log)[0][1]
-    assert index.append(group, header, "shards/t/9.npy", (1, 1))
-    assert reads == []
-    assert index.snapshot is not None
-    assert index.snapshot.seq == 6
-
-
-def test_a_second_run_does_nothing(kept):
-    first = materialize(kept)
-    second = materialize(kept)
-    assert (second.num_done, second.num_skipped, second.num_taken_up) == (0, 5, 0)
-    assert (second.digest, second.snapshot) == (first.digest, first.snapshot)
-
-
-def test_processes_do_not_show(kept, tmp_path):
-    materialize(kept, processes=1)
-    folder = tmp_path / "again"
-    folder.mkdir()
-    other = KeptRoot(folder)
-    other.land(
-        {
-            ("s", "a"): [text(6), text(5), None, text(5)],
-            ("s", "b"): [text(12), text(2)],
-            ("t", "x"): [text(3)],
-        }
-    )
-    report = materialize(other, processes=2)
-    assert dataset_files(other) == dataset_files(kept)
-    assert report.snapshot == ShardIndex(kept.root).snapshot
-
-
-def test_a_replay_gives_the_shards_of_the_grown_root(kept, tmp_path):
-    history: list[Landed] = [
-        {("s", "a"): [text(6), text(5), None, text(5)], ("s", "b"): [text(12), text(2)],
-         ("t", "x"): [text(3)]},
-        {("s", "c"): [text(3)], ("t", "y"): [text(4)]},
-        {("s", "d"): [text(8), text(2)], ("u", "z"): [text(30)]},
-    ]  # fmt: skip
-    grown = materialize(kept)
-    for files in history[1:]:
-        kept.land(files)
-        grown = materialize(kept)
-    folder = tmp_path / "replayed"
-    folder.mkdir()
-    replayed = KeptRoot(folder)
-    for files in history:
-        replayed.land(files)
-    report = materialize(replayed)
-    assert dataset_files(replayed) == dataset_files(kept)
-    assert report.digest == grown.digest
-
-
 def test_an_incomplete_generation_is_not_cut(kept):
     materialize(kept)
     kept.land({("s", "c"): [text(9)]}, unique=False)
@@ -265,22 +94,6 @@ def test_seeded_order_shuffles_new_documents_and_keeps_pending_ones_first(tmp_pa
     assert later[0] == 9
     assert sorted(later[1:]) == [2, 3, 4, 5, 6, 7]
     check_contents(made)
-
-
-def check_contents(kept):
-    """Every document in a shard has the ids that its token part has."""
-    parts: dict[bytes, list[int]] = {}
-    for entry in Manifest.load(kept.root, "tokens").entries():
-        names = read_doc_ids(kept.root, entry.objects["data"])
-        parts |= dict(zip(names, part_ids(kept.root, entry), strict=True))
-    records = ShardIndex(kept.root).records
-    spans = find_spans(kept.root, records, parts)
-    by_shard = {
-        record["shard"]: np.fromfile(tokens_path(kept, record), "<u2") for record in records
-    }
-    for doc_id, ((shard, start, end),) in spans.items():
-        assert by_shard[shard][start:end].tolist() == parts[doc_id]
-    return parts, spans
 
 
 def test_spans_and_pending_cover_every_document_once(kept):
@@ -338,99 +151,6 @@ def test_another_tokenizer_is_refused(kept):
 def test_without_a_tokenizer_the_asset_to_materialize_is_named(kept):
     with pytest.raises(StageError, match="materialize the asset `tokenizer`"):
         materialize_shards(kept.root, kept.settings(), kept.log)
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-@pytest.mark.parametrize("position", range(5))
-@pytest.mark.parametrize("method", ["create", "put_file"])
-def test_a_kill_anywhere_then_a_run_gives_the_same(kept, tmp_path, monkeypatch, method, position):
-    folder = tmp_path / "whole"
-    folder.mkdir()
-    whole = KeptRoot(folder)
-    whole.land(
-        {
-            ("s", "a"): [text(6), text(5), None, text(5)],
-            ("s", "b"): [text(12), text(2)],
-            ("t", "x"): [text(3)],
-        }
-    )
-    expected = materialize(whole)
-    settings = tokenize(kept)
-    calls = {"n": 0}
-    original = getattr(LocalStorage, method)
-
-    def killed(self, *args):
-        calls["n"] += 1
-        if calls["n"] == (position + 1 if method == "create" else 5 * position + 3):
-            raise Killed
-        return original(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LocalStorage, method, killed)
-        with pytest.raises(Killed):
-            materialize_shards(kept.root, settings, kept.log)
-    report = materialize_shards(kept.root, settings, kept.log)
-    assert (report.digest, report.snapshot) == (expected.digest, expected.snapshot)
-    assert report.groups == expected.groups
-    assert report.num_done + report.num_skipped + report.num_taken_up == 5
-    if method == "create":
-        assert report.num_taken_up == 1, "the shard whose record was not appended is taken up"
-    assert dataset_files(kept) == dataset_files(whole)
-
-
-def test_a_damaged_finished_shard_is_made_again(kept, monkeypatch):
-    settings = tokenize(kept)
-    with monkeypatch.context() as patch:
-        patch.setattr(ShardIndex, "append", lambda *_: (_ for _ in ()).throw(Killed()))
-        with pytest.raises(Killed):
-            materialize_shards(kept.root, settings, kept.log)
-    (path,) = (Path(kept.root.url) / "dataset/shards/s").glob("00000-*.docs.npy")
-    path.write_bytes(path.read_bytes()[:-1])
-    report = materialize_shards(kept.root, settings, kept.log)
-    assert report.num_taken_up == 0
-    check_contents(kept)
-
-
-def test_two_runs_at_once_both_succeed_and_add_nothing_twice(kept, monkeypatch):
-    settings = tokenize(kept)
-    barrier = threading.Barrier(2)
-    original = stage._make_all
-
-    def together(*args, **kwargs):
-        barrier.wait()
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(stage, "_make_all", together)
-    reports: list[ShardReport] = []
-
-    def work():
-        reports.append(materialize_shards(kept.root, settings, kept.log))
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(reports) == 2
-    assert len({report.digest for report in reports}) == 1
-    assert len(ShardIndex(kept.root).records) == 5
-    check_contents(kept)
-
-
-def test_a_run_that_cut_differently_is_refused(kept):
-    settings = tokenize(kept)
-    first = ShardIndex(kept.root)
-    materialize_shards(kept.root, settings, kept.log)
-    record = dict(ShardIndex(kept.root).records[0])
-    group = complete_groups(kept.root, settings.sharding, kept.log)[0][0]
-    header = {**record, "sha256": "0" * 64}
-    with pytest.raises(PinnedRootError, match="another run cut the same documents"):
-        first.append(group, header, record["shard"], (0, 1))
-    with pytest.raises(PinnedRootError, match="no shard"):
-        ShardIndex(KeptRoot(kept.folder / "empty").root).append(group, header, "x", (3, 4))
 
 
 LENGTHS = st.lists(
