@@ -130,6 +130,8 @@ def build_train_dataloader(
         IntegrityError: the data set is damaged.
         StateError: ``state`` belongs to other data.
     """
+    if not isinstance(dataset_or_paths, str | Path):
+        check_paths(dataset_or_paths)
     check_wholes(0, epoch=epoch, num_threads=num_threads)
     if sequence_length is not None:
         check_whole("sequence_length", sequence_length, 1)
@@ -243,7 +245,6 @@ def _open(
         return open_plan(dataset_or_paths, plan, **details)
     if plan is not None:
         raise ConfigurationError("plain files have no plan: give the folder of a data set")
-    check_paths(dataset_or_paths)
     return open_files(dataset_or_paths, **details)
 
 
