@@ -1,13 +1,18 @@
-"""Which letters languages are written with: scripts, and letters beyond the basic ones.
+"""Which letters languages are written with: scripts of one language, and letters of shared ones.
 
-Only what tells languages apart is listed. A script of one language in common use names it; within
-Latin, Cyrillic, Arabic, Devanagari and Han, letters decide. Languages of Latin script that use no
-letters beyond a to z (Indonesian, Swahili, mostly Dutch) cannot be told from English this way.
+A script of one language in common use names it. Within Latin, Cyrillic, Arabic and Devanagari the
+letters decide, by how often each language uses them (`letter_shares`); within Han, kana tell
+Japanese from Chinese.
 """
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
 import numpy as np
+
+from assets.cleaning.letter_shares import LETTER_SHARES
 
 ONE_LANGUAGE_SCRIPTS = {
     "el": (0x0370, 0x03FF), "hy": (0x0530, 0x058F), "he": (0x0590, 0x05FF), "bn": (0x0980, 0x09FF),
@@ -23,85 +28,52 @@ SHARED_SCRIPTS = {
     "arabic": (0x0600, 0x06FF), "devanagari": (0x0900, 0x097F), "kana": (0x3040, 0x30FF),
     "han": (0x4E00, 0x9FFF),
 }  # fmt: skip
+"""A letter of these that no language of `letter_shares` uses is of the class of its script."""
+_KANA_SHARE = 0.5
+"""Share of a Japanese text in kana; the rest is Han."""
+_PARTS = 10_000
+_ITEM = re.compile(r"(\D)(\d+)")
 
-_LATIN = {
-    "en": "", "de": "äöüß", "fr": "àâçéèêëîïôùûœ",
-    "es": "áéíñóúü", "pt": "áàâãçéêíóôõú",
-    "it": "àèéìòù", "pl": "ąćęłńóśźż",
-    "cs": "áčďéěíňóřšťúůýž",
-    "sk": "áäčďéíĺľňóôŕšťúýž",
-    "hu": "áéíóöőúüű", "ro": "ăâîșțşţ",
-    "tr": "çğıöşü", "az": "çəğıöşü",
-    "sv": "åäöé", "fi": "äö", "da": "æøå", "no": "æøå",
-    "is": "áðéíóúýþæö", "et": "äõöüšž",
-    "lv": "āčēģīķļņšūž", "lt": "ąčęėįšųūž",
-    "hr": "čćđšž", "sl": "čšž", "sq": "çë", "ca": "àçèéíïòóúü·",
-    "eo": "ĉĝĥĵŝŭ", "cy": "âêîôûŵŷ",
-    "vi": "àáâãèéêìíòóôõùúýăđĩũơư",
-}  # fmt: skip
-_CYRILLIC_BASE = "абвгдежзклмнопрстуфхцчш"
-_CYRILLIC = {
-    "ru": "ёийщъыьэюя", "uk": "ийщьюяєіїґ",
-    "be": "ёйыьэюяіў", "bg": "ийщъьюя",
-    "sr": "иђјљњћџ", "mk": "иѓѕјљњќџ",
-    "kk": "ёийщъыьэюяіғқңүұһәө",
-    "mn": "ёийщъыьэюяүө",
-}  # fmt: skip
-_ARABIC = {
-    "ar": "ةيكىأإؤئ", "fa": "یکپچژگئ",
-    "ur": "یکپچژگٹڈڑںھہےئ",
-}  # fmt: skip
-_DEVANAGARI = {"hi": "", "mr": "ळ"}
-_LATIN_BASE = "abcdefghijklmnopqrstuvwxyz"
-
-LANGUAGES = (
-    *_LATIN, *_CYRILLIC, *_ARABIC, *_DEVANAGARI, "ja", "zh", *ONE_LANGUAGE_SCRIPTS,
-)  # fmt: skip
+LANGUAGES = (*LETTER_SHARES, "ja", "zh", *ONE_LANGUAGE_SCRIPTS)
 """Every label the letters can give; a tie goes to the one named first."""
 
 
-def _classes() -> tuple[np.ndarray, list[str]]:
-    """Return a class per code point below 0x10000 (0: no letter), and the name of each class."""
+@cache
+def letter_classes() -> tuple[np.ndarray, list[str]]:
+    """Return a class per code point below 0x10000 (uint16, 0: no letter), and their names."""
     names = ["", *SHARED_SCRIPTS, *ONE_LANGUAGE_SCRIPTS]
-    table = np.zeros(0x10000, np.uint8)
+    table = np.zeros(0x10000, np.uint16)
     for number, (first, last) in enumerate(
         [*SHARED_SCRIPTS.values(), *ONE_LANGUAGE_SCRIPTS.values()], start=1
     ):
         for code in range(first, last + 1):
             table[code] = number if chr(code).isalpha() else 0
     table[0x4E00:0xA000] = names.index("han")
-    groups = (_LATIN, _CYRILLIC, _ARABIC, _DEVANAGARI)
-    special = sorted({letter for group in groups for letter in "".join(group.values())})
-    for letter in special:
+    letters = sorted({letter for text in LETTER_SHARES.values() for letter, _ in _items(text)})
+    for letter in letters:
         table[ord(letter)] = len(names)
         upper = letter.upper()
         if len(upper) == 1:
             table[ord(upper)] = len(names)
         names.append(letter)
-    for code in range(0x1EA0, 0x1EFA):  # Vietnamese has these to itself
-        table[code] = names.index("latin_more")
-    for letter in _LATIN_BASE + _CYRILLIC_BASE:
-        script = "latin" if letter in _LATIN_BASE else "cyrillic"
-        table[ord(letter)] = table[ord(letter.upper())] = names.index(script)
     return table, names
 
 
-def _alphabets(names: list[str]) -> np.ndarray:
-    """Return which classes each language is written with; bool (languages, classes)."""
-    written = np.zeros((len(LANGUAGES), len(names)), np.bool_)
-    groups = {"latin": _LATIN, "cyrillic": _CYRILLIC, "arabic": _ARABIC, "devanagari": _DEVANAGARI}
-    for script, group in groups.items():
-        for label, letters in group.items():
-            row = written[LANGUAGES.index(label)]
-            row[[names.index(script), *(names.index(letter) for letter in letters)]] = True
-    for label in ONE_LANGUAGE_SCRIPTS:
-        written[LANGUAGES.index(label), names.index(label)] = True
-    written[LANGUAGES.index("vi"), names.index("latin_more")] = True
-    written[LANGUAGES.index("ja"), [names.index("kana"), names.index("han")]] = True
-    written[LANGUAGES.index("zh"), names.index("han")] = True
-    return written
+@cache
+def class_shares() -> np.ndarray:
+    """Return the share of each class in texts of each language; float64 (languages, classes)."""
+    _, names = letter_classes()
+    places = {name: place for place, name in enumerate(names)}
+    shares = np.zeros((len(LANGUAGES), len(names)))
+    for row, label in enumerate(LANGUAGES):
+        for letter, parts in _items(LETTER_SHARES.get(label, "")):
+            shares[row, places[letter]] = parts / _PARTS
+        if label in ONE_LANGUAGE_SCRIPTS:
+            shares[row, places[label]] = 1.0
+    shares[LANGUAGES.index("ja"), [places["kana"], places["han"]]] = _KANA_SHARE, 1 - _KANA_SHARE
+    shares[LANGUAGES.index("zh"), places["han"]] = 1.0
+    return shares
 
 
-LETTER_CLASSES, CLASS_NAMES = _classes()
-"""uint8 per code point of the basic plane; and what each class is."""
-ALPHABETS = _alphabets(CLASS_NAMES)
+def _items(text: str) -> list[tuple[str, int]]:
+    return [(letter, int(parts)) for letter, parts in _ITEM.findall(text.replace(" ", ""))]

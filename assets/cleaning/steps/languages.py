@@ -72,7 +72,7 @@ def _drop_by_letters(batch: Batch, wanted: tuple[str, ...]) -> None:
     labels, scores = identify_by_letters(batch.texts)
     failing = np.array(
         [
-            # English is what Latin letters without any mark are taken for: no proof against others.
+            # Words of English stand in texts of every language: no proof against others.
             label not in {*wanted, "en", UNDETERMINED}
             and score >= _threshold(batch.cleaning, label)
             for label, score in zip(labels, scores, strict=True)
