@@ -29,6 +29,10 @@ BOMB_FREE_BYTES = 64 << 20
 MAX_EXPANSION = 200
 """Decoded bytes per stored byte above which a stream is a bomb; text compresses 3 to 30 times."""
 
+MAX_WINDOW_BYTES = 128 << 20
+"""Largest window of xz and zstandard data: what must be held to go on. Arrow's limit is the same."""
+_WINDOW_EXTRA_BYTES = 4 << 20
+"""What the decoder of xz takes besides."""
 _FEED_BYTES = 1 << 14
 _LONGEST_MAGIC = 10
 
@@ -192,7 +196,7 @@ class DecodedStream:
         members: dict[str, Callable[[], _Member]] = {
             "gzip": _GzipMember,
             "bzip2": bz2.BZ2Decompressor,
-            "xz": lzma.LZMADecompressor,
+            "xz": lambda: lzma.LZMADecompressor(memlimit=MAX_WINDOW_BYTES + _WINDOW_EXTRA_BYTES),
         }
         if self.codec in members:
             return lambda head: self._decode_members(head, members[self.codec])
@@ -303,6 +307,10 @@ def find_codec(head: bytes) -> str:
 
 
 def _classify(codec: str, error: Exception) -> Problem:
+    if "too much memory" in str(error) or "Memory usage limit" in str(error):
+        reason = f"its {codec} window is above {MAX_WINDOW_BYTES >> 20} MiB"
+        remedy = "compress it again, with zstd --long=27 or xz -9 at most"
+        return Problem("corrupt_stream", f"{reason}; {remedy}")
     if "runcated" in str(error):
         return Problem("truncated", f"the {codec} data ends in the middle of a frame")
     return Problem("corrupt_stream", f"damaged {codec} data: {error}")

@@ -83,7 +83,7 @@ RULES: dict[str, Rule] = {
     "no_records": _dropped("a WARC file with descriptions but nothing captured"),
     # The stream of a file; everything before the fault is kept.
     "truncated": _quarantined("the data ends before the record or the compressed stream does"),
-    "corrupt_stream": _quarantined("the compressed data is damaged"),
+    "corrupt_stream": _quarantined("the compressed data is damaged, or takes too much memory"),
     "decompression_bomb": _quarantined("the data expands beyond any real corpus"),
     "too_large": _quarantined("a line, body or document above the size limit"),
     # Lines of jsonl, and rows of other formats.

@@ -196,3 +196,21 @@ def test_very_many_very_small_members_take_linear_time(codec: str) -> None:
     stored = COMPRESSORS[codec](b"") * 20_000 + COMPRESSORS[codec](b"end")
     decoded, stream = read_all(stored)
     assert (decoded, stream.problem) == (b"end", None)
+
+
+def test_windows_that_take_too_much_memory_are_refused_with_a_remedy() -> None:
+    block = bytes([(5 << 3) | 1, 0, 0]) + b"hello"
+    zstd = b"\x28\xb5\x2f\xfd" + b"\x00" + bytes([(28 - 10) << 3]) + block
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 512 << 20}]
+    xz = lzma.compress(b"hello", filters=filters)
+    for stored in (zstd, xz):
+        stream = DecodedStream(io.BytesIO(stored))
+        assert stream.read() == b""
+        assert stream.problem is not None
+        assert stream.problem.rule == "corrupt_stream"
+        assert "again" in stream.problem.reason
+    allowed = zstd.replace(bytes([(28 - 10) << 3]), bytes([(27 - 10) << 3]), 1)
+    stream = DecodedStream(io.BytesIO(allowed))
+    assert (stream.read(), stream.problem) == (b"hello", None)
+    stream = DecodedStream(io.BytesIO(lzma.compress(b"hello", preset=9)))
+    assert (stream.read(), stream.read(), stream.problem) == (b"hello", b"", None)
