@@ -30,7 +30,7 @@ MAX_EXPANSION = 200
 """Decoded bytes per stored byte above which a stream is a bomb; text compresses 3 to 30 times."""
 
 MAX_WINDOW_BYTES = 128 << 20
-"""Largest window of xz and zstandard data: what must be held to go on. Arrow's limit is the same."""
+"""Largest window of xz and zstandard data: what must be held at once. Arrow's is the same."""
 _WINDOW_EXTRA_BYTES = 4 << 20
 """What the decoder of xz takes besides."""
 _FEED_BYTES = 1 << 14
