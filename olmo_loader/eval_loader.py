@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from olmo_loader.errors import ConfigurationError
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.prefetch import OrderedPrefetcher
+from olmo_loader.reading_ahead import AheadLimits
 from olmo_loader.slicing import rank_slice
 
 
@@ -34,7 +35,7 @@ class EvalLoader:
         world_size: number of ranks.
         rank: this one's number.
         num_threads: threads that read ahead.
-        prefetch_batches: batches ready or in work ahead.
+        limits: how far ahead of the consumer, and how long a batch may take.
 
     Raises:
         ConfigurationError: no instance, or with ``drop_last`` fewer than ranks.
@@ -51,7 +52,7 @@ class EvalLoader:
         world_size: int,
         rank: int,
         num_threads: int,
-        prefetch_batches: int,
+        limits: AheadLimits,
     ) -> None:
         if batch_size < 1:
             raise ConfigurationError(f"a batch has at least one instance, not {batch_size}")
@@ -64,7 +65,7 @@ class EvalLoader:
         self.epoch = 0
         self._shuffle, self._seed, self._drop_last = shuffle, seed, drop_last
         self._world_size, self._rank = world_size, rank
-        self._num_threads, self._prefetch_batches = num_threads, prefetch_batches
+        self._num_threads, self._limits = num_threads, limits
         self.batch_size = min(batch_size, len(dataset) // world_size) if drop_last else batch_size
 
     def set_epoch(self, epoch: int) -> None:
@@ -95,7 +96,7 @@ class EvalLoader:
             partial(self._load, self.indices()),
             len(self),
             num_threads=self._num_threads,
-            window=self._prefetch_batches,
+            limits=self._limits,
         )
         return iter(batches)
 

@@ -270,6 +270,7 @@ def build_eval_dataloader(
     instance_filter_config: InstanceFilterConfig | None = None,
     num_threads: int = DEFAULT_THREADS,
     prefetch_batches: int = DEFAULT_PREFETCH,
+    timeout_s: float | None = None,
     reading: ReadingOptions | None = None,
 ) -> EvalLoader:
     """Return one rank's loader for evaluation, in the order of OLMo's (``DistributedSampler``).
@@ -300,6 +301,7 @@ def build_eval_dataloader(
         instance_filter_config: batches get ``instance_mask``.
         num_threads: threads that read ahead.
         prefetch_batches: batches ready or in work ahead.
+        timeout_s: see `build_train_dataloader`.
         reading: see `build_train_dataloader`.
 
     Raises:
@@ -351,5 +353,8 @@ def build_eval_dataloader(
         world_size=world_size,
         rank=rank,
         num_threads=num_threads,
-        prefetch_batches=prefetch_batches,
+        limits=AheadLimits(
+            batches=prefetch_batches,
+            timeout_s=_patience_s(dataset_or_paths) if timeout_s is None else timeout_s,
+        ),
     )
