@@ -87,11 +87,12 @@ bench-tokens: $(VENV)/.test
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-## bench-clean: CPU of the signals and of the whole of cleaning beside Dolma and datatrove
-BENCH_CLEAN ?= --repeat 4 --extractor resiliparse --extractor trafilatura
+## bench-clean: CPU of the signals and of the whole of cleaning beside Dolma and datatrove; memory
+BENCH_CLEAN ?=
 bench-clean: $(VENV)/.test
 	-$(MAKE) --no-print-directory --keep-going .venv-clean-dolma/.installed .venv-clean-datatrove/.installed
 	$(BIN)/python -m benchmarks.clean $(BENCH_CLEAN)
+	$(BIN)/python -m benchmarks.clean_memory
 
 .venv-clean-%/.installed: benchmarks/clean_%.txt
 	$(PYTHON) -m venv $(@D)

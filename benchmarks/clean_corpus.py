@@ -36,7 +36,7 @@ def build_corpus(folder: Path, *, repeat: int = 1) -> list[Path]:
     paths = [target / f"pages-{number}.warc.gz" for number in range(NUM_FILES)]
     if all(path.exists() for path in (paths[:1] if repeat == 0 else paths)):
         return paths[:1] if repeat == 0 else paths
-    pages = _pages(folder)
+    pages = read_pages(folder)
     if repeat == 0:
         pages, paths = pages[:1], paths[:1]
     target.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,8 @@ def build_corpus(folder: Path, *, repeat: int = 1) -> list[Path]:
     return paths
 
 
-def _pages(folder: Path) -> list[tuple[str, str]]:
+def read_pages(folder: Path) -> list[tuple[str, str]]:
+    """Return (path, page) of every page of the packages, fetched unless they are there."""
     unpacked = folder / "unpacked"
     if not unpacked.exists():
         packages = folder / "packages"

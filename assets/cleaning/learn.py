@@ -35,7 +35,6 @@ from assets.errors import StageError
 from assets.manifest import Manifest
 from assets.root import Root
 
-DEFAULT_MAX_BYTES = 256 << 20
 _PERCENTS = (50, 90, 95, 99)
 
 

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from assets.cleaning.hashing import HASH_START, chain_hash, finish_hash
+from assets.cleaning.learn_limits import MAX_BITS, MAX_ORDER, MIN_BITS
 from assets.cleaning.model_words import ModelWords
 from assets.kernel import kernel
 
 DISCOUNT = 0.75
-MAX_ORDER = 5
-MIN_BITS, MAX_BITS = 10, 28
 _MOST = np.uint32(0xFFFFFFFF)
 
 

@@ -1,4 +1,7 @@
-"""Print to a terminal: texts and ids of landed files must not be able to steer it."""
+"""Print to a terminal: texts and ids of landed files must not be able to steer it.
+
+pandas is imported where a table is printed: most of what is said is none, errors above all.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import logging
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import pandas as pd
 from typing_extensions import override
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LAYOUT = {"\n", "\t"}
 # Cc: control, Cf: format (bidirectional overrides among them), Cs: surrogates, Co: private use,
@@ -46,7 +51,14 @@ def complain(message: str) -> None:
 
 def format_table(table: pd.DataFrame) -> str:
     """Return a table as aligned text: numbers with thousands separators, nothing left out."""
-    shown = pd.DataFrame({name: [_cell(value) for value in table[name]] for name in table.columns})
+    import pandas as pd  # noqa: PLC0415 - see the module
+
+    shown = pd.DataFrame(
+        {
+            name: ["" if value is pd.NA else _cell(value) for value in table[name]]
+            for name in table.columns
+        }
+    )
     numeric = {name for name in table.columns if pd.api.types.is_numeric_dtype(table[name])}
     widths = {
         name: max([len(str(name)), *(len(cell) for cell in shown[name])]) for name in shown.columns
@@ -99,7 +111,7 @@ def _line(cells: Sequence[Any], widths: dict[Any, int], numeric: set[Any]) -> st
 
 
 def _cell(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and value != value):  # noqa: PLR0124
+    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
         return ""
     if isinstance(value, bool):
         return str(value).lower()
