@@ -14,6 +14,7 @@ of a plan.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ SPAN = np.dtype([("start", "<u8"), ("shard", "<u4"), ("length", "<u4")])
 OFFSET = np.dtype("<u8")
 CHUNKED, SPANS = "chunked", "spans"
 KINDS = (CHUNKED, SPANS)
+_ROWS = 1 << 18
+"""Rows summed up together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +109,27 @@ class SpanFiles:
     def __reduce__(self) -> tuple[Any, ...]:
         return SpanFiles, self._made_of
 
-    def row_tokens(self, start: int, end: int) -> NDArray[np.int64]:
-        """Return the real tokens of rows ``[start, end)``, int64."""
-        bounds = self.offsets[start : end + 1].astype(np.int64)
-        lengths = self.spans[int(bounds[0]) : int(bounds[-1])]["length"].astype(np.int64)
-        sums = np.concatenate(([0], np.cumsum(lengths)))
-        tokens: NDArray[np.int64] = np.diff(sums[bounds - bounds[0]])
-        return tokens
+    def row_tokens(self, start: int, end: int, dtype: Any = np.int64) -> NDArray[Any]:
+        """Return the real tokens of rows ``[start, end)``, integers of ``dtype``.
+
+        Memory is the answer and a block of rows: what is mapped is let go of again.
+        """
+        found = np.empty(end - start, dtype)
+        for begin in range(start, end, _ROWS):
+            last = min(begin + _ROWS, end)
+            bounds = self.offsets[begin : last + 1].astype(np.int64)
+            sums = np.zeros(int(bounds[-1] - bounds[0]) + 1, np.int64)
+            np.cumsum(self.spans[int(bounds[0]) : int(bounds[-1])]["length"], out=sums[1:])
+            found[begin - start : last - start] = np.diff(sums[bounds - bounds[0]])
+            self.let_go()
+        return found
+
+    def let_go(self) -> None:
+        """Take the pages that were read out of memory; they are read again when wanted."""
+        for array in (self.spans, self.offsets):
+            mapped = getattr(array.base, "_mmap", None)
+            if mapped is not None and hasattr(mapped, "madvise"):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _map(path: Path, dtype: np.dtype[Any], size: int) -> NDArray[Any]:

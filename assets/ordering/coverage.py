@@ -155,6 +155,7 @@ class Coverage:
         for start in range(begin, end, CHUNK):
             block = self._spans.spans[start : min(start + CHUNK, end)]["shard"]
             _note_reach(np.ascontiguousarray(block), start, firsts, lasts)
+            self._spans.let_go()
         return firsts, lasts
 
     def _chunked_pieces(self, shard: int) -> Iterator[_Part]:
@@ -177,6 +178,7 @@ class Coverage:
             bounds = self._spans.offsets[table.start : table.end + 1]
             found = (firsts[shard] + places).astype(bounds.dtype)
             rows = np.searchsorted(bounds, found, side="right") - 1
+            self._spans.let_go()
             yield starts, ends, table.first_index + rows, number
 
     def plain_draws(self, shard: int) -> tuple[np.ndarray, int] | None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from assets.canonical import canonical_json
-from assets.errors import ConfigurationError, IntegrityError
+from assets.errors import ConfigurationError
 from assets.ordering.coverage import add_draws
 from assets.ordering.drafts import with_id
 from assets.ordering.extended_tables import ExtendedTables, extend_tables
@@ -28,6 +28,7 @@ from assets.ordering.filter_bits import write_filter_bits
 from assets.ordering.order_files import OrderWriter, write_segment
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.plan_files import BuiltPlan, Licences, finish_plan, publish_files
+from assets.ordering.plan_prefix import check_consumed, check_same_shards, prefix_order
 from assets.ordering.published import dataset_dir, in_dataset, open_plan
 from assets.ordering.shard_wants import ShardWants, find_wants
 from assets.ordering.share_rows import recount_rows
@@ -37,7 +38,6 @@ from assets.ordering.tails import DROP
 from assets.root import Root
 from assets.settings.ordering import MixtureSettings
 from assets.settings.schema import Settings
-from olmo_loader.global_indices import Order
 from olmo_loader.mixture import DEFICIT, PASSES, STOCHASTIC, Mixture
 from olmo_loader.plan import JOINING, SOURCE_IDS_FILE, Plan, plan_name
 from olmo_loader.plan_identity import CUT, MIXTURE, SHUFFLE, train_records
@@ -97,8 +97,8 @@ def extend_plan(
     """
     kept = {record["shard"] for record in parent.shards}
     shards = train_records(in_plan_order(records), kept)
-    _check_prefix(parent, shards)
-    _check_consumed(parent, extension)
+    check_same_shards(parent, shards)
+    check_consumed(parent, extension.consumed)
     wants = find_wants(
         parent,
         shards,
@@ -117,62 +117,6 @@ def extend_plan(
         write_filter_bits(dataset_dir(root), folder, sealed, records)
         publish_files(root, plan_id, folder)
     return BuiltPlan(plan=open_plan(root, plan_id), is_new=True)
-
-
-def _check_prefix(parent: Plan, shards: Sequence[Mapping[str, Any]]) -> None:
-    """A snapshot of later generations has the parent's shards first, in the same order."""
-    for number, record in enumerate(parent.shards):
-        if number >= len(shards) or shards[number]["sha256"] != record["sha256"]:
-            raise IntegrityError(
-                f"plan {parent.plan_id}: its shard {record['shard']} is not number {number} of the "
-                "index: it is a plan of another data set or of a later snapshot; "
-                "olmo-data plan show says which plan this one has"
-            )
-
-
-def _check_consumed(parent: Plan, extension: Extension) -> None:
-    consumed, available = extension.consumed, parent.num_positions
-    if consumed < 0:
-        raise ConfigurationError(f"consumed: {consumed:,d} positions cannot have been read")
-    if parent.is_one_pass and consumed > available:
-        raise ConfigurationError(
-            f"plan {parent.plan_id} is one pass of {available:,d} positions, {consumed:,d} cannot "
-            f"have been consumed; give at most {available:,d}"
-        )
-    first = _first_position(parent)
-    if consumed < first:
-        raise ConfigurationError(
-            f"plan {parent.plan_id} cut or packed again what was unread at position {first:,d}; "
-            f"before it, at {consumed:,d}, it is plan {parent.record['parent']} still: extend that "
-            f"one (--plan {parent.record['parent']} --consumed {consumed})"
-        )
-
-
-def _first_position(parent: Plan) -> int:
-    """Return the first position from which on the tables of a plan's last segment hold."""
-    segments = parent.record["segments"]
-    levels = segments[-1].get("levels")
-    least = min((number for level in levels or () for number in level), default=0)
-    return min(
-        int(segment["first_instance"])
-        for segment in segments
-        if min((number for level in segment.get("levels") or [[0]] for number in level), default=0)
-        >= least
-    )
-
-
-def prefix_order(parent: Plan, start: int, end: int) -> Order:
-    """Return positions [start, end) of everything a run on a plan reads, epoch after epoch.
-
-    Padding to ranks is no part of it: a run that goes over to another plan leaves it out.
-    """
-    size, parts = max(parent.num_positions, 1), []
-    while start < end:
-        epoch, first = (0, start) if parent.is_one_pass else divmod(start, size)
-        last = min(first + end - start, size)
-        parts.append(np.asarray(parent.build_order(epoch)[first:last]))
-        start += last - first
-    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
 
 
 def _describe(
@@ -201,19 +145,13 @@ def _describe(
         {**base, "mixture": None if mixture is None else mixture.to_json(), "stage": number}
         for number, mixture in enumerate(mixtures)
     ]
-    algorithm = dict(parent.record["algorithm"])
-    if length != parent.sequence_length and parent.record["packing"] == CUT:
-        algorithm["cutting"] = JOINING
-    algorithm.setdefault("passes", PASSES)
-    if settings is not None:
-        algorithm["mixture"] = DEFICIT if settings.sampler == "deficit" else STOCHASTIC
     plan = {
         **{key: parent.record[key] for key in ("dtype", "tokenizer_sha256", "packing", "seed")},
         "snapshot": snapshot.as_json(),
         "generation": max(record["generation"] for record in records),
         "segments": [*kept, *fresh],
         "order": order if parent.record["order"] == SHUFFLE else MIXTURE,
-        "algorithm": algorithm,
+        "algorithm": _algorithm(parent, extension, length),
         "parent": parent.plan_id,
         "prefix": extension.consumed,
         "settings": extension.settings_digest,
@@ -225,6 +163,16 @@ def _describe(
     if parent.record["packing"] != CUT and extension.takedown is not None:
         plan["takedown"] = extension.takedown.as_json()
     return with_id(shards, plan)
+
+
+def _algorithm(parent: Plan, extension: Extension, length: int) -> dict[str, str]:
+    found = dict(parent.record["algorithm"])
+    if length != parent.sequence_length and parent.record["packing"] == CUT:
+        found["cutting"] = JOINING
+    found.setdefault("passes", PASSES)
+    if extension.mixture is not None:
+        found["mixture"] = DEFICIT if extension.mixture.sampler == "deficit" else STOCHASTIC
+    return found
 
 
 def _mixtures(
@@ -293,6 +241,8 @@ class _Maker:
         }
         if found.tails:
             plan["tails_report"] = found.tails
+        if found.packing:
+            plan["packing_report"] = found.packing
         if is_mixed:
             plan["sources"] = rows
         return plan, writer.positions

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from assets.errors import ConfigurationError, IntegrityError, RootError
-from assets.ordering.extend import Extension, extend_plan, prefix_order, settings_digest
+from assets.ordering.extend import Extension, extend_plan, settings_digest
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
 from assets.ordering.plan_files import BuiltPlan
+from assets.ordering.plan_prefix import prefix_order
 from assets.ordering.published import (
     Published,
     in_dataset,

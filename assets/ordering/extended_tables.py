@@ -13,10 +13,12 @@ from assets.ordering.coverage import Coverage
 from assets.ordering.pack_plan import (
     Packer,
     SpanWriter,
+    group_name,
     long_document_classes,
     span_table,
     weighted_groups,
 )
+from assets.ordering.packing_report import PackingReport, report_packing
 from assets.ordering.published import dataset_dir
 from assets.ordering.recut import ReadRanges, StreamCutter, Unread, find_unread
 from assets.ordering.shard_wants import ShardWants
@@ -48,6 +50,8 @@ class ExtendedTables:
     """Tokens that cutting again left over: less than one instance per group."""
     tails: dict[str, dict[str, int]] = field(default_factory=dict)
     """By group: what was done with the tails of the shards that were cut, see `TailTables`."""
+    packing: dict[str, Any] = field(default_factory=dict)
+    """By group: what packing did, see `PackingReport`."""
 
 
 def extend_tables(
@@ -101,6 +105,7 @@ class _Tables:
         self._is_packed = parent.record["packing"] != CUT
         self._tails: dict[str, dict[str, int]] = {}
         self._times: dict[int, float] = {}
+        self._packing: dict[str, PackingReport] = {}
 
     @property
     def _end(self) -> int:
@@ -130,6 +135,7 @@ class _Tables:
             times=self._times,
             lost=lost,
             tails=self._tails,
+            packing=report_packing(self._packing),
         )
 
     def _add_tails(self, length: int, first: int) -> list[int]:
@@ -235,7 +241,7 @@ class _Tables:
                 found.setdefault(group, {}).setdefault(often, []).append(number)
         return [found[group] for group in sorted(found)]
 
-    def _packer(self, length: int) -> Packer:
+    def _packer(self, length: int, shard: int) -> Packer:
         options = self._parent.record["packing_options"]
         return Packer(
             self._open_writer(),
@@ -243,6 +249,7 @@ class _Tables:
             seed=self._parent.seed,
             options=options,
             classes=long_document_classes(self._root, self._shards, options, length),
+            report=self._packing.setdefault(group_name(self._shards[shard]), PackingReport()),
         )
 
     def _pack_shards(self, start: int, length: int) -> list[int]:
@@ -254,7 +261,7 @@ class _Tables:
                 classes.setdefault((groups[number], often), []).append(number)
         added = []
         for _, numbers in sorted(classes.items()):
-            packer = self._packer(length)
+            packer = self._packer(length, numbers[0])
             for number in numbers:
                 record = self._shards[number]
                 path = dataset_dir(self._root) / record["shard"]
@@ -266,7 +273,7 @@ class _Tables:
         return added
 
     def _pack_unread(self, unread: Unread, length: int) -> None:
-        packer = self._packer(length)
+        packer = self._packer(length, unread.shards[0])
         for spans in unread.spans():
             self._add_unread(packer, int(spans["shard"][0]), spans)
         packer.finish()

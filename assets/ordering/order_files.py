@@ -91,7 +91,10 @@ def write_segment(
     counts = count_draws(writer.read_back(), tables.num_instances) if first else None
     units = tables.units(segment, groups, counts)
     limits = draw_limits(mixture, units, tables, segment, counts)
-    tokens = None if tables.tokens.are_equal else tables.tokens
+    live = [
+        tables.tables[number] for part in (*segment["levels"], segment["whole"]) for number in part
+    ]
+    is_full = tables.tokens.are_full(live, segment["sequence_length"])
     stochastic = mixture.sampler == "stochastic"
     draws = SegmentDraws(
         mixture=mixture,
@@ -99,7 +102,7 @@ def write_segment(
         slots=segment["sequence_length"],
         seed=seed,
         segment=number,
-        tokens_of=tokens,
+        tokens_of=None if is_full else tables.tokens,
         mean_tokens=mean_tokens(units, tables.tokens) if stochastic else None,
         limits=limits,
     )

@@ -6,7 +6,6 @@ is one window, and the document records of one shard.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 
 from assets.errors import IntegrityError
 from assets.ordering.packing import cut_points, pack_window
+from assets.ordering.packing_report import PackingReport, report_packing
 from assets.ordering.published import dataset_dir
 from assets.ordering.token_classes import token_classes
 from assets.root import Root, file_sha256
@@ -34,13 +34,8 @@ from olmo_loader.plan_identity import group_numbers
 from olmo_loader.shard_files import open_docs, open_ids
 from olmo_loader.takedowns import spans_by_shard
 
-LOW_UTILIZATION = 0.9
-"""Below it a warning says that positions are wasted."""
-
 _CHOICE = 3
 """Ends the seeds by which instances and documents of a fraction are chosen."""
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,42 +89,6 @@ class SpanWriter:
             for name in names
         }
         return SpanFiles(self._folder, files)
-
-
-@dataclass(kw_only=True, slots=True)
-class PackingReport:
-    """What packing did to some documents; tokens in tokens, instances in instances."""
-
-    documents: int = 0
-    tokens: int = 0
-    """In instances."""
-    instances: int = 0
-    slots: int = 0
-    pieces: int = 0
-    cut: int = 0
-    """Documents longer than an instance, cut into pieces."""
-    cut_that_fitted: int = 0
-    truncated: int = 0
-    dropped: int = 0
-    discarded_tokens: int = 0
-    left_out: int = 0
-    left_out_tokens: int = 0
-    separators: int = 0
-    squares: float = 0.0
-    squares_squared: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counts, utilization, mean documents and spread of attention cost."""
-        instances = max(self.instances, 1)
-        mean = self.squares / instances
-        variance = max(self.squares_squared / instances - mean * mean, 0.0)
-        counts = {name: getattr(self, name) for name in self.__slots__ if "squares" not in name}
-        return {
-            **counts,
-            "utilization": self.tokens / self.slots if self.slots else 0.0,
-            "mean_documents_per_instance": self.pieces / instances,
-            "attention_cost_cv": float(np.sqrt(variance) / mean) if mean else 0.0,
-        }
 
 
 class Packer:
@@ -188,7 +147,9 @@ class Packer:
         long = ends - starts > self._slots
         if long.any():
             ids = open_ids(tokens_path, dtype)
+            whole = starts[~long], ends[~long]
             starts, ends = self._cut(starts, ends, long, ids)
+            self.report.cut_that_fitted += _missing(*whole, starts, ends)
         pieces = np.empty(len(starts), SPAN)
         pieces["shard"], pieces["start"], pieces["length"] = shard, starts, ends - starts
         self._waiting.append(pieces)
@@ -255,6 +216,18 @@ class Packer:
         report.squares_squared += float((cost**2).sum())
 
 
+def _missing(
+    starts: np.ndarray, ends: np.ndarray, piece_starts: np.ndarray, piece_ends: np.ndarray
+) -> int:
+    """Count documents that are no piece; starts of both ascend."""
+    if not len(starts):
+        return 0
+    places = np.searchsorted(piece_starts, starts)
+    places = np.minimum(places, len(piece_starts) - 1)
+    found = (piece_starts[places] == starts) & (piece_ends[places] == ends)
+    return int(len(starts) - found.sum())
+
+
 def pack_plan(
     root: Root,
     folder: Path,
@@ -308,10 +281,7 @@ def pack_plan(
             for first, end in rows:
                 index = tables[-1].first_index + tables[-1].num_instances if tables else 0
                 tables.append(span_table(first, end, slots, first_index=index))
-    found = {name: report.as_dict() for name, report in reports.items()}
-    for name, report in found.items():
-        warn_if_low(name, report)
-    return PackedTables(tables=tables, spans=writer.close(), report=found)
+    return PackedTables(tables=tables, spans=writer.close(), report=report_packing(reports))
 
 
 def weighted_groups(
@@ -329,16 +299,6 @@ def choose(count: int, share: float, seed: Sequence[int]) -> np.ndarray:
     sequence = np.random.SeedSequence([*seed, _CHOICE])
     members = np.random.Generator(np.random.PCG64(sequence)).permutation(count)
     return np.sort(members[: math.floor(share * count + 0.5)])
-
-
-def warn_if_low(name: str, report: Mapping[str, Any]) -> None:
-    """Warn when many positions hold padding."""
-    if report["instances"] and report["utilization"] < LOW_UTILIZATION:
-        logger.warning(
-            "%s: packing uses %.1f %% of %d positions; shorter instances, or more documents, use "
-            "more",
-            *(name, 100 * report["utilization"], report["slots"]),
-        )
 
 
 def span_table(
@@ -360,9 +320,13 @@ def groups_of(shards: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[int]
     groups = group_numbers(shards)
     for group in range(max(groups, default=-1) + 1):
         numbers = [number for number, found in enumerate(groups) if found == group]
-        record = shards[numbers[0]]
-        stratum = record["stratum"]
-        yield record["source"] + (f"/{stratum}" if stratum else ""), numbers
+        yield group_name(shards[numbers[0]]), numbers
+
+
+def group_name(record: Mapping[str, Any]) -> str:
+    """Return the source of a shard, or source/stratum."""
+    stratum = record["stratum"]
+    return f"{record['source']}/{stratum}" if stratum else str(record["source"])
 
 
 def long_document_classes(

@@ -13,7 +13,7 @@ from assets.ordering.provenance import check_covered_provenance, check_provenanc
 from assets.root import file_sha256
 from olmo_loader.errors import LoaderError
 from olmo_loader.global_indices import ORDER_FILE, build_order
-from olmo_loader.instance_tables import SPANS
+from olmo_loader.instance_tables import SPANS, InstanceTable, SpanFiles
 from olmo_loader.plan import PROVENANCE_FILE, SOURCE_IDS_FILE, Plan
 from olmo_loader.plan_identity import MIXTURE
 from olmo_loader.segment_units import PlanTokens, open_sampler
@@ -82,21 +82,31 @@ def _check_spans(plan: Plan) -> None:
     files = plan.open_spans()
     if files is None:
         return
-    spans, sizes = files.spans, np.array([record["n_tokens"] for record in plan.shards], np.uint64)
-    wrong = spans["shard"] >= len(sizes)
-    if not wrong.any():
-        wrong = spans["start"] + spans["length"] > sizes[spans["shard"]]
-    if wrong.any():
-        raise IntegrityError(f"{plan.folder}: span {int(wrong.argmax()):,d} is in no shard")
+    sizes = np.array([record["n_tokens"] for record in plan.shards], np.uint64)
+    for begin in range(0, len(files.spans), CHUNK):
+        spans = files.spans[begin : begin + CHUNK]
+        wrong = spans["shard"] >= len(sizes)
+        if not wrong.any():
+            wrong = spans["start"] + spans["length"] > sizes[spans["shard"]]
+        if wrong.any():
+            number = begin + int(wrong.argmax())
+            raise IntegrityError(f"{plan.folder}: span {number:,d} is in no shard")
+        files.let_go()
     for table in plan.tables:
-        if table.kind != SPANS or not table.num_instances:
-            continue
-        tokens = files.row_tokens(table.start, table.end)
+        if table.kind == SPANS and table.num_instances:
+            _check_sizes(plan, files, table)
+
+
+def _check_sizes(plan: Plan, files: SpanFiles, table: InstanceTable) -> None:
+    """Check that every instance of a table of spans has tokens, and room for them."""
+    for begin in range(table.start, table.end, CHUNK):
+        tokens = files.row_tokens(begin, min(begin + CHUNK, table.end))
         if int(tokens.max()) > table.sequence_length or int(tokens.min()) < 1:
-            row = int((tokens > table.sequence_length).argmax())
+            row = int(((tokens > table.sequence_length) | (tokens < 1)).argmax())
+            number = table.first_index + begin - table.start + row
             raise IntegrityError(
-                f"{plan.folder}: instance {table.first_index + row:,d} has {tokens[row]:,d} tokens "
-                f"for {table.sequence_length:,d} positions"
+                f"{plan.folder}: instance {number:,d} has {tokens[row]:,d} tokens for "
+                f"{table.sequence_length:,d} positions"
             )
 
 

@@ -14,6 +14,7 @@ from assets.ordering.budget import MAX_EPOCHS, TOKENS_PER_PARAMETER, plan_budget
 from assets.ordering.extend_published import extend_published
 from assets.ordering.mix_plan import publish_mix
 from assets.ordering.olmo_mix import read_mix
+from assets.ordering.packing_report import low_utilization
 from assets.ordering.plan_sources import plan_source_table
 from assets.ordering.published import open_plan, read_published
 from assets.ordering.share_rows import drift_alarm
@@ -69,11 +70,7 @@ def say_plan(plan: Plan) -> None:
     if record.get("lost_tokens"):
         say(f"cutting again lost {record['lost_tokens']:,d} tokens")
     for group, report in sorted(record.get("packing_report", {}).items()):
-        say(
-            f"packing of {group}: {report['utilization']:.2%} used, {report['cut']:,d} documents "
-            f"cut ({report['cut_that_fitted']:,d} of them fitted), {report['discarded_tokens']:,d} "
-            f"tokens discarded, {report['mean_documents_per_instance']:.1f} documents an instance"
-        )
+        _say_packing(group, report)
     for group, tails in sorted(record.get("tails_report", {}).items()):
         say(
             f"tails of {group}: {tails['tokens']:,d} tokens in {tails['instances']:,d} instances, "
@@ -83,6 +80,17 @@ def say_plan(plan: Plan) -> None:
     for row in record.get("sources", ()):
         if message := drift_alarm(row):
             complain(message)
+
+
+def _say_packing(group: str, report: Mapping[str, Any]) -> None:
+    say(
+        f"packing of {group}: {report['utilization']:.2%} used, {report['cut']:,d} documents cut, "
+        f"{report['truncated']:,d} truncated, {report['dropped']:,d} dropped "
+        f"({report['cut_that_fitted']:,d} of them fitted), {report['discarded_tokens']:,d} tokens "
+        f"discarded, {report['mean_documents_per_instance']:.1f} documents an instance"
+    )
+    if message := low_utilization(group, report):
+        complain(message)
 
 
 def extend(arguments: argparse.Namespace) -> int:

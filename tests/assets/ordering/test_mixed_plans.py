@@ -196,7 +196,7 @@ def test_low_utilization_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     small = SmallDataSet(tmp_path)
     small.add_shard("web", [5, 5, 5])
     make_plan(small, packing="best_fit")
-    assert "web: packing uses 62.5 % of 24 positions" in caplog.text
+    assert "web: packing uses 62.5% of 24 positions" in caplog.text
 
 
 def test_a_packed_plan_leaves_out_what_is_taken_down(small: SmallDataSet) -> None:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from assets.errors import ConfigurationError
-from assets.ordering.extend import prefix_order
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
+from assets.ordering.plan_prefix import prefix_order
 from assets.ordering.published import read_shard_index
 from assets.ordering.shares import SourceWeights
 from assets.settings.ordering import MixtureSettings
