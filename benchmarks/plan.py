@@ -4,6 +4,7 @@
 
 - a mixture of 20 sources, by largest deficit and stochastic, against the bare shuffles it needs
   (`arange` and numpy's shuffle of each source); peak memory against `global_indices.npy`;
+- plans that are packed, extended, or cut again to another length: peak memory likewise;
 - packing documents: CPU seconds; and padding, cutting and best fit of the same documents: how much
   of the positions is used, and how many real tokens are read per second;
 - appending a shard to an index that holds few, and to one that holds many.
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,15 +32,19 @@ from assets.ordering.packing import pack_window
 from assets.ordering.plan_files import write_mixed
 from assets.settings.ordering import MixtureSettings, OrderingSettings, PackingSettings
 from benchmarks.append import measure_append
-from benchmarks.plan_data import publish_small, write_data_set
+from benchmarks.plan_data import (
+    SLOTS,
+    SOURCES,
+    fake_records,
+    publish_small,
+    write_data_set,
+)
+from benchmarks.plan_memory import measure_extended, measure_packed, peak_bytes
 from olmo_loader.global_indices import ORDER_FILE
 from olmo_loader.packing import TableReader
 from olmo_loader.published import open_published
-from olmo_loader.shard_index import IndexSnapshot, add_record, parse_index_record
+from olmo_loader.shard_index import IndexSnapshot
 
-SOURCES = 20
-SLOTS = 4096
-SHARD_INSTANCES = 1 << 16
 SEED = 6198
 WINDOW = 16_384
 READ_DOCUMENTS = 20_000
@@ -51,49 +55,6 @@ PACKINGS: dict[str, dict[str, Any]] = {
     "chunked": {},
     "best_fit": {"packing": "best_fit", "packing_options": UNCUT},
 }
-
-
-def fake_header(source: str, instances: int, number: int) -> dict[str, Any]:
-    """Return the header of a shard that no file stands behind: plans need no more of it."""
-    tokens = instances * SLOTS
-    return {
-        "source": source,
-        "generation": 1,
-        "stratum": None,
-        "split": "train",
-        "n_tokens": tokens,
-        "n_docs": max(tokens // 900, 1),
-        "size": tokens * 4,
-        "dtype": "uint32",
-        "max_id": 100_000,
-        "vocab_size": 100_278,
-        "eos_token_id": 100_257,
-        "pad_token_id": 100_277,
-        "bos_policy": "none",
-        "tokenizer_sha256": "ab" * 32,
-        "sha256": f"{number:064x}",
-        "sidecars": {},
-    }
-
-
-def fake_records(instances: int) -> list[dict[str, Any]]:
-    """Return the index of `SOURCES` sources of falling size, `instances` in all."""
-    shares = 0.85 ** np.arange(SOURCES)
-    sizes = np.floor(shares / shares.sum() * instances).astype(np.int64)
-    sizes[0] += instances - sizes.sum()
-    records: list[dict[str, Any]] = []
-    previous = None
-    for source, size in enumerate(sizes.tolist()):
-        for at, begin in enumerate(range(0, size, SHARD_INSTANCES)):
-            seq = len(records) + 1
-            header = fake_header(f"source-{source:02d}", min(SHARD_INSTANCES, size - begin), seq)
-            name = f"shards/source-{source:02d}/{at:05d}-{seq:016x}.npy"
-            start = at * 10**6
-            previous = add_record(
-                header, seq=seq, shard=name, span=(start, start + 10**6), previous=previous
-            )
-            records.append(parse_index_record(previous, name))
-    return records
 
 
 def measure_shuffles(instances: int) -> dict[str, float]:
@@ -178,15 +139,13 @@ def measure_reading(count: int) -> dict[str, float]:
         return found
 
 
-def peak_bytes() -> int:
-    """Return the largest resident size of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 MEASUREMENTS: dict[str, Callable[[int], dict[str, float]]] = {
     "shuffles": measure_shuffles,
     "deficit": lambda count: measure_plan("deficit", count),
     "stochastic": lambda count: measure_plan("stochastic", count),
+    "packed": measure_packed,
+    "extended": lambda count: measure_extended(count, None),
+    "cut again": lambda count: measure_extended(count, 2 * SLOTS),
     "append": measure_append,
     "packing": measure_packing,
     "reading": measure_reading,
@@ -220,20 +179,55 @@ def say_reading(found: dict[str, float]) -> None:
         )
 
 
-def say_appending(most: int) -> None:
+class Bars:
+    """Prints each limit with what was found, and remembers whether all hold."""
+
+    def __init__(self) -> None:
+        self.are_met = True
+
+    def say(self, what: str, found: float, limit: float, unit: str) -> None:
+        """Print one line; at most the limit is a PASS."""
+        is_met = found <= limit
+        self.are_met &= is_met
+        say(f"  {'PASS' if is_met else 'FAIL'}  {what}: {found:.2f} {unit} (limit {limit:g})")
+
+
+def say_plans(bars: Bars, instances: int) -> None:
+    """Measure plans of every kind beside the shuffles that they need, and their order files."""
+    say(f"a plan over {instances:,d} instances of {SOURCES} sources")
+    for sampler in ("deficit", "stochastic"):
+        # One behind the other: a busy machine slows both.
+        bare, found = in_process("shuffles", instances), in_process(sampler, instances)
+        say(f"  {sampler}: {found['cpu']:.2f} CPU s; bare shuffles {bare['cpu']:.2f} CPU s")
+        bars.say(f"{sampler}, CPU", found["cpu"] / bare["cpu"], 3, "x the bare shuffles")
+        bars.say(f"{sampler}, peak memory", found["peak"] / found["order"], 2, "x the order file")
+    for kind, count in (
+        ("extended", instances),
+        ("cut again", instances),
+        ("packed", instances // 4),
+    ):
+        found = in_process(kind, count)
+        say(f"  {kind}, of {count:,d} instances: {found['cpu']:.2f} CPU s")
+        bars.say(f"{kind}, peak memory", found["peak"] / found["order"], 2, "x the order file")
+
+
+def say_appending(bars: Bars, most: int) -> None:
     """Print what appending a shard costs behind few others, and behind many."""
     say("appending a shard to the index of a data set")
+    costs = []
     for count in sorted({10, 1_000, most}):
         found = in_process("append", count)
+        costs.append(found["cpu"])
         say(
             f"  of {count:7,d} shards {found['cpu'] * 1e6:6.0f} us CPU and {found['bytes']:,.0f} "
             f"bytes, beside {found['write'] * 1e6:.0f} us of writing the shard; reading the index "
             f"once {found['open'] * 1e3:.1f} ms"
         )
+    bars.say("appending to many shards", costs[-1] / costs[0], 2, "x appending to few")
 
 
-def main() -> None:
-    """Measure and print."""
+def main() -> int:
+    """Measure and print; 1 if a limit is not met."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--instances", type=int, default=100_000_000)
     parser.add_argument("--documents", type=int, default=1_000_000)
@@ -243,22 +237,16 @@ def main() -> None:
     options = parser.parse_args()
     if options.measure:
         say(json.dumps(MEASUREMENTS[options.measure](options.count)))
-        return
-    say(f"a plan over {options.instances:,d} instances of {SOURCES} sources")
-    bare = in_process("shuffles", options.instances)["cpu"]
-    say(f"  bare shuffles                {bare:8.2f} CPU s")
-    for sampler in ("deficit", "stochastic"):
-        found = in_process(sampler, options.instances)
-        say(
-            f"  {sampler:12} the whole plan  {found['cpu']:8.2f} CPU s, {found['cpu'] / bare:.2f} "
-            f"x the shuffles (limit 3); peak memory {found['peak'] / found['order']:.2f} x the "
-            "order file (limit 2)"
-        )
+        return 0
+    bars = Bars()
+    say_plans(bars, options.instances)
     say(f"packing {options.documents:,d} documents into instances of {SLOTS:,d} tokens")
-    say(f"  {in_process('packing', options.documents)['cpu']:.2f} CPU s (limit 3 for a million)")
+    packing = in_process("packing", options.documents)["cpu"] / options.documents * 1e6
+    bars.say("packing", packing, 3, "CPU s for a million")
     say_reading(in_process("reading", min(options.documents, READ_DOCUMENTS)))
-    say_appending(options.appends)
+    say_appending(bars, options.appends)
+    return 0 if bars.are_met else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,56 @@ from assets.settings.ordering import OrderingSettings
 from olmo_loader.dataset_file import DATASET_FILE, DatasetFile
 from olmo_loader.plan import Plan
 from olmo_loader.shard_format import ShardWriter
-from olmo_loader.shard_index import add_record, index_name, shard_name
+from olmo_loader.shard_index import add_record, index_name, parse_index_record, shard_name
 
 EOS, PAD, VOCAB = 1, 0, 50_000
 SHARD_DOCUMENTS = 5000
+SOURCES = 20
+SLOTS = 4096
+SHARD_INSTANCES = 1 << 16
+
+
+def fake_header(source: str, instances: int, number: int) -> dict[str, Any]:
+    """Return the header of a shard that no file stands behind: plans need no more of it."""
+    tokens = instances * SLOTS
+    return {
+        "source": source,
+        "generation": 1,
+        "stratum": None,
+        "split": "train",
+        "n_tokens": tokens,
+        "n_docs": max(tokens // 900, 1),
+        "size": tokens * 4,
+        "dtype": "uint32",
+        "max_id": 100_000,
+        "vocab_size": 100_278,
+        "eos_token_id": 100_257,
+        "pad_token_id": 100_277,
+        "bos_policy": "none",
+        "tokenizer_sha256": "ab" * 32,
+        "sha256": f"{number:064x}",
+        "sidecars": {},
+    }
+
+
+def fake_records(instances: int, shard_instances: int = SHARD_INSTANCES) -> list[dict[str, Any]]:
+    """Return the index of `SOURCES` sources of falling size, `instances` in all."""
+    shares = 0.85 ** np.arange(SOURCES)
+    sizes = np.floor(shares / shares.sum() * instances).astype(np.int64)
+    sizes[0] += instances - sizes.sum()
+    records: list[dict[str, Any]] = []
+    previous = None
+    for source, size in enumerate(sizes.tolist()):
+        for at, begin in enumerate(range(0, size, shard_instances)):
+            seq = len(records) + 1
+            header = fake_header(f"source-{source:02d}", min(shard_instances, size - begin), seq)
+            name = f"shards/source-{source:02d}/{at:05d}-{seq:016x}.npy"
+            start = at * 10**6
+            previous = add_record(
+                header, seq=seq, shard=name, span=(start, start + 10**6), previous=previous
+            )
+            records.append(parse_index_record(previous, name))
+    return records
 
 
 def write_data_set(folder: Path, lengths: np.ndarray) -> Root:

@@ -33,7 +33,7 @@ SPAN = np.dtype([("start", "<u8"), ("shard", "<u4"), ("length", "<u4")])
 OFFSET = np.dtype("<u8")
 CHUNKED, SPANS = "chunked", "spans"
 KINDS = (CHUNKED, SPANS)
-_ROWS = 1 << 18
+_ROWS = 1 << 16
 """Rows summed up together."""
 
 

@@ -20,6 +20,8 @@ from olmo_loader.plan import Plan
 
 CHUNK = 1 << 22
 """Positions of an order in memory at once."""
+SPANS_CHUNK = 1 << 18
+"""Spans, of 16 bytes, in memory at once."""
 
 
 def count_draws(order: Order, num_instances: int) -> np.ndarray:
@@ -152,8 +154,8 @@ class Coverage:
         count = len(self._plan.shards)
         firsts, lasts = np.full(count, -1, np.int64), np.full(count, -2, np.int64)
         begin, end = self._spans.offsets[[table.start, table.end]].tolist()
-        for start in range(begin, end, CHUNK):
-            block = self._spans.spans[start : min(start + CHUNK, end)]["shard"]
+        for start in range(begin, end, SPANS_CHUNK):
+            block = self._spans.spans[start : min(start + SPANS_CHUNK, end)]["shard"]
             _note_reach(np.ascontiguousarray(block), start, firsts, lasts)
             self._spans.let_go()
         return firsts, lasts
