@@ -88,6 +88,10 @@ def _tiles(figures: Figures) -> str:
 
 
 def _warnings(figures: Figures) -> str:
+    if not figures.stage_documents():
+        return '<div class="card">Nothing has landed yet.</div>\n'
+    if not figures.rows["quality_checks"]:
+        return '<div class="card">There is too little yet to be judged.</div>\n'
     if not figures.warnings:
         checked = "; ".join(CHECKS.values())
         return f'<div class="card">Nothing is out of the ordinary: {escape(checked)}.</div>\n'

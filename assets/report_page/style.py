@@ -7,7 +7,7 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--paper:#171614;--card:#201e1b;--ink:#ece7df;--soft:#a39b90;
 --line:#38342f;--bar:#9a92ff;--track:#2c2926;--warn:#ffb066;--warn-paper:#33261a;--code:#1b1917}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,sans-serif}
+body{margin:0;overflow-wrap:anywhere;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,sans-serif}
 main{max-width:1200px;margin:0 auto;padding:32px 24px 80px}
 h1{font-size:28px;margin:0 0 4px}h2{font-size:20px;margin:44px 0 12px}h3{font-size:15px;margin:22px 0 8px}
 p{margin:6px 0;max-width:75ch}.soft{color:var(--soft)}a{color:var(--bar)}
@@ -22,7 +22,7 @@ ul{margin:6px 0;padding-left:22px}
 .scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px;margin:12px 0}
 table{border-collapse:collapse;width:100%;font-size:13.5px}caption{text-align:left;padding:10px 14px 0;
 color:var(--soft)}th,td{padding:6px 9px;border-bottom:1px solid var(--line);text-align:left;
-white-space:nowrap}tbody tr:last-child td{border-bottom:0}th{color:var(--soft);font-weight:600;
+white-space:nowrap;overflow-wrap:normal}tbody tr:last-child td{border-bottom:0}th{color:var(--soft);font-weight:600;
 font-size:13px}.num{text-align:right;font-variant-numeric:tabular-nums}
 .share{display:inline-block;width:90px;height:8px;border-radius:4px;background:var(--track);
 margin-left:8px;vertical-align:middle;overflow:hidden}.share i{display:block;height:8px;

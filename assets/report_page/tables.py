@@ -68,7 +68,8 @@ def loss_table(figures: Figures) -> str:
         else ""
     )
     if not rows:
-        return '<p class="soft">No document was lost.</p>' + stays
+        nothing = '<p class="soft">No document was lost.</p>' + stays
+        return nothing if figures.stage_documents() else ""
     columns = [
         ("stage", False), ("rule", False), ("documents", True), ("of the stage", True),
         ("of all landed", True), ("bytes", True), ("words", True),
