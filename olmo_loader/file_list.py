@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.overriding import override
 from olmo_loader.records import canonical_json
 
 LISTED_BYTES = 4096
@@ -27,6 +29,34 @@ _HASH_DIGITS, _SHA_DIGITS = 8, 16
 _SHORTEST_ENTRY_BYTES = 8
 
 FileList = list[list[Any]]
+
+
+class Brief:
+    """A brief list of files that is made when somebody asks for it, and then travels as it is.
+
+    Args:
+        make: returns it, see `brief_shards`.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __call__(self) -> Any:
+        """Return the list."""
+        return self._make()
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self(),)
+
+
+def _made(value: Any) -> Brief:
+    """What a pickled `Brief` becomes elsewhere."""
+    return Brief(partial(_same, value))
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def brief_shards(

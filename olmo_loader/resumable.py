@@ -14,7 +14,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from olmo_loader.errors import BatchShapeError, ConfigurationError, StateError
-from olmo_loader.file_list import brief_files, explain_brief
+from olmo_loader.file_list import Brief, brief_files, explain_brief
 from olmo_loader.iterable_dataset import IterableDataset
 from olmo_loader.locations import file_name
 from olmo_loader.memmap_dataset import MemMapDataset
@@ -67,7 +67,7 @@ class ResumableDataLoader:
             total_size=dataset.total_size,
             global_batch_size=dataset.global_batch_size,
             world_size=dataset.world_size,
-            files=None if known is None else partial(_brief, known),
+            files=None if known is None else Brief(partial(_brief, known)),
             num_files=0 if known is None else len(known.paths),
             num_instances=len(source),
         )

@@ -21,7 +21,7 @@ from olmo_loader.errors import (
     StateError,
     UnknownPlanError,
 )
-from olmo_loader.file_list import explain_brief
+from olmo_loader.file_list import Brief, explain_brief
 from olmo_loader.global_indices import Order, padded_size
 from olmo_loader.loader_report import LoaderReport, Meter
 from olmo_loader.memmap_dataset import MemMapDataset
@@ -109,7 +109,7 @@ class TrainLoader:
             global_batch_size=shape.global_batch_size,
             world_size=shape.world_size,
             balance_attention=shape.balance_attention,
-            files=lambda: data.brief,
+            files=Brief(lambda: data.brief),
             num_files=len(data.dataset.paths),
             num_instances=positions,
             tokens_per_source=dict.fromkeys(data.sources, 0),
@@ -197,7 +197,7 @@ class TrainLoader:
             global_batch_size=self._shape.global_batch_size,
             world_size=self._shape.world_size,
             balance_attention=self._shape.balance_attention,
-            files=lambda: data.brief,
+            files=Brief(lambda: data.brief),
             tokens_per_source=counts,
         )
         _log.info(

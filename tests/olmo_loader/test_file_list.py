@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,15 @@ def test_so_does_torch_s_loader(tmp_path: Path):
     np.arange(80, dtype=np.uint16).tofile(path)
     with pytest.raises(StateError, match=r"file 0 was \['a.npy', 64\], is \['a.npy', 80\]"):
         torch_loader().load_state_dict(state)
+
+
+def test_a_batch_can_be_pickled(tmp_path: Path):
+    data = make_small(tmp_path / "dataset")
+    batch = next(iter(make(data.folder)))
+    again = pickle.loads(pickle.dumps(batch))
+    assert again.state == batch.state
+    assert pickle.loads(pickle.dumps(again)).state == batch.state
+    assert len(pickle.dumps(batch)) < 20_000
 
 
 def test_states_of_the_first_release_are_read(tmp_path: Path):
