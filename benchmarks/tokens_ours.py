@@ -2,13 +2,13 @@
 
 `overhead` compares two things, in this process, taken in turn some times. What both hold:
 
-- the bare engine: one call that encodes all texts, which lie in memory as Arrow strings, with the
-  engine that a run chooses, loaded afresh; ids are thrown away;
+- the bare engine: the one that a run chooses, loaded afresh, encodes all texts, which lie in memory
+  as Arrow strings, in batches as large as it is given in a run; nothing is done with the ids;
 - ours: `materialize_tokens` and `materialize_shards` whole, with one process: manifests, texts read
-  from Parquet, page checksums, what was dropped left out, special-token strings counted, the same
-  engine loaded afresh, EOS, the sample compared with the reference, ledger, counts, token parts
-  written and hashed, read again, shards written with SHA-256, CRC32C, document records and Dolma's
-  table, index records, every file synced to disk.
+  from Parquet, page checksums, what was dropped left out, special-token strings counted, characters
+  looked for that go to the reference, the same engine loaded afresh, EOS, the sample compared with
+  the reference, ledger, counts, token parts written and hashed, read again, shards written with
+  SHA-256, CRC32C, document records and Dolma's table, index records, every file synced to disk.
 
 Loading the tokenizer is in neither. `floor` does only what bytes cannot be had without: texts read
 from Parquet, ids written twice, SHA-256 of both files and CRC32C of one.
@@ -44,7 +44,7 @@ from assets.sources.landing import land
 from assets.sources.landing_log import LandingLog
 from assets.tokenizing import tokens
 from assets.tokenizing.encode import single_threaded
-from assets.tokenizing.engine import load_engine
+from assets.tokenizing.engine import load_engine, slices
 from assets.tokenizing.tokenizer import LoadedTokenizer
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
@@ -125,7 +125,8 @@ def bare(tokenizer: LoadedTokenizer, texts: pa.Array) -> float:
     """Return the CPU seconds in which a newly loaded engine encodes texts in memory."""
     with single_threaded():
         engine = load_engine(tokenizer.data, tokenizer.reference)
-        return cpu(lambda: engine.encode(texts))
+        encoder, batches = engine.encoder, slices(texts, engine.encoder.batch_bytes)
+        return cpu(lambda: [encoder.encode(batch) for batch in batches])
 
 
 def floor(kept: Kept, folder: Path) -> float:

@@ -41,6 +41,10 @@ _SAME_FIELDS = (
 )
 """Fields that all shards of one index share: mixed ids cannot be told apart later."""
 _CHANGE_KEYS = frozenset({"seq", "op", "shard", "weight", "reason", "prev"})
+_RESTORE = (
+    "index records never change: restore it from a copy of the data set, or make a new root of the "
+    "same landed files (olmo-data run --root NEW_ROOT)"
+)
 _ADD_KEYS = frozenset({"seq", "op", "shard", "from", "to", "weight", "prev", *_HEADER_FIELDS})
 
 
@@ -212,11 +216,7 @@ def read_log(records: Iterable[tuple[str, bytes]]) -> IndexLog:
     hashes: list[str] = []
     retired: dict[str, bool] = {}
     for expected, (name, data) in enumerate(records, start=FIRST_SEQ):
-        record = parse_index_record(data, name)
-        if record["seq"] != expected:
-            raise IntegrityError(f"{name}: record {expected} is missing, found {record['seq']}")
-        if record["prev"] != (hashes[-1] if hashes else None):
-            raise IntegrityError(f"{name}: not chained to record {expected - 1}, which was altered")
+        record = _read_linked(name, data, expected, hashes[-1] if hashes else None)
         if record["op"] == "add":
             check_same_kind(found, record, name)
         elif retired.get(record["shard"], True):
@@ -227,6 +227,23 @@ def read_log(records: Iterable[tuple[str, bytes]]) -> IndexLog:
         found.append(record)
     check_ranges([record for record in found if record["op"] == "add"])
     return IndexLog(found, hashes)
+
+
+def _read_linked(name: str, data: bytes, expected: int, previous: str | None) -> dict[str, Any]:
+    """Return a record once it is known to follow the one before it."""
+    try:
+        record = parse_index_record(data, name)
+    except IntegrityError as error:
+        raise IntegrityError(f"{error}; {_RESTORE}") from error
+    if record["seq"] != expected:
+        found = record["seq"]
+        raise IntegrityError(f"{name}: record {expected} is missing, found {found}; {_RESTORE}")
+    if record["prev"] != previous:
+        before = expected - 1
+        raise IntegrityError(
+            f"{name}: not chained to record {before}, which was altered; {_RESTORE}"
+        )
+    return record
 
 
 def check_same_kind(held: Sequence[dict[str, Any]], record: dict[str, Any], where: str) -> None:
