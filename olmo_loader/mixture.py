@@ -43,7 +43,7 @@ _FEW = 1024
 _LONG = 64
 """Mean length of ranges from which on a loop is quicker."""
 _MANY = 1 << 16
-"""Ranges written together."""
+"""Ranges, or numbers of one, written together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,8 +301,10 @@ def fill(ranges: Ranges, out: NDArray[Any]) -> None:
         total = int(sizes.sum())
         if len(part) < _FEW or total > _LONG * len(part):
             for start, end in part.tolist():
-                out[at : at + end - start] = np.arange(start, end, dtype=out.dtype)
-                at += end - start
+                for first in range(start, end, _MANY):
+                    last = min(first + _MANY, end)
+                    out[at : at + last - first] = np.arange(first, last, dtype=out.dtype)
+                    at += last - first
         else:
             firsts = np.repeat(part[:, 0] - (np.cumsum(sizes) - sizes), sizes)
             out[at : at + total] = firsts + np.arange(total)

@@ -27,7 +27,7 @@ from olmo_loader.mixture import (
 
 BLOCK = 1 << 20
 """Draws between two looks at the state."""
-WINDOWS = 1 << 21
+WINDOWS = 1 << 20
 """Draws whose sizes are looked up ahead, of all groups together."""
 LEAST_WINDOW = 256
 
