@@ -8,6 +8,7 @@ group being written.
 from __future__ import annotations
 
 import dataclasses
+import json
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
@@ -248,7 +249,8 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
     of `SCORES_REPORTED`: what a threshold there drops, or names `und`.
     `characters`, `bytes`, `words`, `languages` (documents per label) and `lengths` (documents per
     power of two of bytes) are those of the documents that stay; a document whose profile asks for
-    no language is counted under no label. `lost` is what each rule took, `pii` what was masked.
+    no language is counted under no label. `lost` is what each rule took, `pii` what was masked,
+    `changes` what was repaired, normalised or cut in texts that stay.
     """
     stays = pc.is_valid(clean["text"])
     kept = clean.select(["text", "language", "num_words"]).filter(stays)
@@ -264,6 +266,7 @@ def part_statistics(clean: pa.Table, ledger: pa.Table) -> dict[str, Any]:
         "by_language": kept_by_language(kept),
         **lost_by_rule(clean, ledger),
         "pii": _masked_by_kind(clean),
+        "changes": _changes_by_kind(ledger),
         "language_below": _scores_below(clean["language_score"]),
         "lengths": length_histogram(sizes.to_numpy(zero_copy_only=False)),
     }
@@ -278,6 +281,17 @@ def _masked_by_kind(clean: pa.Table) -> dict[str, int]:
     spans = clean["spans"].filter(pc.is_valid(clean["pii_replaced"]))
     kinds = [kind for row in spans.to_pylist() for kind in (span["kind"] for span in row or ())]
     return dict(sorted(Counter(kinds).items()))
+
+
+def _changes_by_kind(ledger: pa.Table) -> dict[str, int]:
+    """Return the sums of what the ledger counts in changed texts, by kind."""
+    total: Counter[str] = Counter()
+    modified = ledger["detail"].filter(pc.equal(ledger["decision"], "modified"))
+    for told in modified.drop_null().to_pylist():
+        for kind, count in json.loads(told).items():
+            if type(count) is int:
+                total[kind] += count
+    return dict(sorted(total.items()))
 
 
 def _no_statistics() -> dict[str, Any]:

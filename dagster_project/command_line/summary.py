@@ -46,6 +46,7 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
         ("Why documents were lost", rule_table(counts, masked_rows(platform.root, counts))),
         ("Unchanged in files that changed: no loss, they stay", unchanged_table(counts)),
         ("Documents below a language score", language_table(counts.get("clean", {}))),
+        ("What was changed in texts that stay", change_table(counts.get("clean", {}))),
         ("Personal data masked, values of each kind", pii_table(counts.get("clean", {}))),
     ):
         if len(table):
@@ -111,6 +112,17 @@ def pii_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
         [
             {"source": source} | {kind: counts.get(kind, 0) for kind in kinds}
             for source, counts in found.items()
+        ]
+    )
+
+
+def change_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per source and kind of change: repairs, normalisation, lines that were cut."""
+    return pd.DataFrame(
+        [
+            {"source": source, "change": kind, "times": count}
+            for source, counts in sorted(by_source.items())
+            for kind, count in counts.get("changes", {}).items()  # older parts count none
         ]
     )
 

@@ -16,6 +16,7 @@ from assets.cleaning.clean import (
     materialize_clean,
     part_statistics,
 )
+from assets.cleaning.pipeline import clean_table
 from assets.document import DOCUMENTS
 from assets.errors import IntegrityError, LossLimitError
 from assets.manifest import PartEntry
@@ -103,7 +104,14 @@ def test_a_part_has_the_rows_of_its_documents(root, tmp_path):
             }
         },
         "pii": {},
+        "changes": {"line_endings": 1},
     }
+
+
+def test_changes_of_texts_that_stay_are_summed_up_by_kind():
+    texts = [f"{ENGLISH}\r\n\r\n", f"{GERMAN}\0\0", "short\r\n"]
+    clean, ledger = clean_table(documents_of(texts), source=SOURCE, cleaning=CLEANING)
+    assert part_statistics(clean, ledger)["changes"] == {"control": 2, "line_endings": 2}
 
 
 def test_figures_of_a_part_are_the_sums_of_its_row_groups(root, tmp_path, monkeypatch):
