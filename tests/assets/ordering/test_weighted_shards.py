@@ -276,7 +276,7 @@ STEPS = st.fixed_dictionaries(
 )
 
 
-@hypothesis_settings(max_examples=8, deadline=None)
+@hypothesis_settings(max_examples=max(hypothesis_settings().max_examples // 3, 8))
 @given(
     packing=st.sampled_from(["chunked", "best_fit"]),
     order=st.sampled_from(["shuffle", "mixture"]),
