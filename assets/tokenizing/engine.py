@@ -31,6 +31,7 @@ import tokenizers
 from assets.errors import ConfigurationError, IntegrityError
 from assets.tokenizing.conformance import conformance_texts
 from assets.tokenizing.doubtful import Flags, doubtful_characters, texts_with
+from assets.tokenizing.line_cuts import cut_at_line_ends, cuts_at_line_ends
 
 REFERENCE = "tokenizers"
 SAMPLE_EVERY = 2048
@@ -156,6 +157,8 @@ class Engine:
     """(engine, reason) of those that were tried before this one."""
     doubtful: Flags | None = None
     """Characters whose texts the reference encodes (`doubtful.py`); None: there are none."""
+    cuts_lines: bool = False
+    """Of such texts it encodes the lines that hold one alone (`line_cuts.py`)."""
 
     @property
     def version(self) -> str:
@@ -168,9 +171,20 @@ class Engine:
         Raises:
             IntegrityError: the engine failed; the reference's own errors pass.
         """
-        rows = np.zeros(0, np.int64) if self.doubtful is None else texts_with(texts, self.doubtful)
+        rows = self._doubtful_rows(texts)
         if not len(rows):
             return self._encode(texts)
+        if not self.cuts_lines:
+            return self._encode_both(texts, rows)
+        pieces, starts = cut_at_line_ends(texts, rows)
+        flat = self._encode_both(pieces, self._doubtful_rows(pieces))
+        return FlatIds(ids=flat.ids, offsets=flat.offsets[starts])
+
+    def _doubtful_rows(self, texts: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.zeros(0, np.int64) if self.doubtful is None else texts_with(texts, self.doubtful)
+
+    def _encode_both(self, texts: pa.Array, rows: np.ndarray[Any, np.dtype[np.int64]]) -> FlatIds:
+        """Encode texts, those of `rows` with the reference."""
         is_left = np.zeros(len(texts), bool)
         is_left[rows] = True
         others = pc.if_else(pa.array(is_left), pa.scalar("", texts.type), texts)
@@ -278,9 +292,10 @@ def load_engine(data: bytes, reference: tokenizers.Tokenizer, *, wanted: str = "
             gives other ids.
     """
     plain = ReferenceEncoder(reference)
+    value = json.loads(data)
     failed: list[tuple[str, str]] = []
     for name in _candidates(wanted):
-        tried = _try(name, data, reference)
+        tried = _try(name, value, reference)
         if not isinstance(tried, str):
             encoder, doubtful = tried
             return Engine(
@@ -289,6 +304,7 @@ def load_engine(data: bytes, reference: tokenizers.Tokenizer, *, wanted: str = "
                 reference=plain,
                 fallbacks=tuple(failed),
                 doubtful=doubtful,
+                cuts_lines=cuts_at_line_ends(value),
             )
         if wanted != "auto":
             raise ConfigurationError(
@@ -306,12 +322,13 @@ def _candidates(wanted: str) -> list[str]:
     return [] if wanted == REFERENCE else [wanted]
 
 
-def _try(name: str, data: bytes, reference: tokenizers.Tokenizer) -> tuple[Encoder, Flags] | str:
+def _try(
+    name: str, value: dict[str, Any], reference: tokenizers.Tokenizer
+) -> tuple[Encoder, Flags] | str:
     """Return a working encoder and the characters that it is not trusted with, or why not."""
-    # What cuts or pads a text is not part of encoding a document.
-    value = {**json.loads(data), "truncation": None, "padding": None}
     try:
-        encoder = FAST_ENGINES[name](value)
+        # What cuts or pads a text is not part of encoding a document.
+        encoder = FAST_ENGINES[name]({**value, "truncation": None, "padding": None})
         added = [token.content for token in reference.get_added_tokens_decoder().values()]
         texts = pa.array(conformance_texts(added), pa.large_string())
         difference = find_difference(encoder, ReferenceEncoder(reference), texts)

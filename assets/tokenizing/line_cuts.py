@@ -1,0 +1,105 @@
+r"""Cut texts at line ends where no tokenization crosses, so that a slow encoder gets lines alone.
+
+A line end between two ASCII letters is a word of its own under the splits named here: a letter
+takes no line end before it, white space ends in front of a letter, and nothing joins what stands
+before a line end with what stands behind it. No normalization form joins anything with an ASCII
+letter or a line end in front of it. So the ids of `"...a\nb..."` are those of `"...a\n"` followed
+by those of `"b..."`. Tokenizers of any other kind are not cut for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from assets.tokenizing.training import WORDS
+
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+
+_SPLITS = frozenset(
+    (
+        WORDS,
+        WORDS.replace("{1,3}", ""),
+        r"(?:'s|'t|'re|'ve|'m|'ll|'d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    )
+)
+"""Of cl100k, Llama 3 and OLMo 2; of Qwen 2; of GPT-2, written in two ways."""
+_FORMS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
+_BREAK = ord("\n")
+
+
+def cuts_at_line_ends(value: dict[str, Any]) -> bool:
+    """Return whether texts may be cut for the tokenizer of a decoded tokenizer.json."""
+    steps = _steps(value.get("pre_tokenizer"), "pretokenizers")
+    forms = _steps(value.get("normalizer"), "normalizers")
+    added = [token for token in value.get("added_tokens") or [] if not token.get("special")]
+    return (
+        value["model"].get("type") == "BPE"
+        and not value["model"].get("dropout")
+        and all(form.get("type") in _FORMS for form in forms)
+        and _is_split_of_words(steps)
+        and not any(
+            token.get("lstrip") or token.get("rstrip") or "\n" in token["content"]
+            for token in added
+        )
+    )
+
+
+def _steps(value: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    return list(value[name]) if value.get("type") == "Sequence" else [value]
+
+
+def _is_split_of_words(steps: list[dict[str, Any]]) -> bool:
+    """Return whether the last step is of bytes, and it or one known split before it of words."""
+    if not steps or steps[-1].get("type") != "ByteLevel" or steps[-1].get("add_prefix_space"):
+        return False
+    *before, last = steps
+    if not before:
+        return bool(last.get("use_regex", True))
+    split = before[0]
+    return (
+        len(before) == 1
+        and not last.get("use_regex", True)
+        and split.get("type") == "Split"
+        and split["pattern"].get("Regex") in _SPLITS
+        and (split.get("behavior"), bool(split.get("invert")))
+        in (("Isolated", False), ("Removed", True))
+    )
+
+
+def cut_at_line_ends(texts: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
+    """Return the texts, some of them cut at line ends, and where each begins among the pieces.
+
+    Args:
+        texts: large_string, no nulls.
+        rows: (some,), ascending: the texts that are cut.
+
+    Returns:
+        the pieces of all texts in order, which share the buffer of `texts`, and
+        (texts + 1,): text i is pieces[starts[i]:starts[i + 1]].
+    """
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    letters = np.frombuffer(data, np.uint8)
+    cuts = np.concatenate(
+        [
+            np.zeros(0, np.int64),
+            *(bounds[row] + _cuts(letters[bounds[row] : bounds[row + 1]]) for row in rows.tolist()),
+        ]
+    )
+    starts = np.arange(len(bounds)) + np.searchsorted(cuts, bounds)
+    ends = np.sort(np.concatenate([bounds, cuts]))
+    pieces = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), data)
+    return pieces, starts
+
+
+def _cuts(text: np.ndarray[Any, np.dtype[np.uint8]]) -> Rows:
+    """Return the offsets behind line ends that stand between two ASCII letters."""
+    is_letter = ((text | 0x20) - ord("a")).astype(np.uint8) < 26
+    found = is_letter[:-2] & (text[1:-1] == _BREAK) & is_letter[2:]
+    return np.flatnonzero(found) + 2
