@@ -16,6 +16,17 @@ from torch.nn import functional
 
 from olmo_loader.document_lengths import DocumentLengths
 
+_FIELDS = (
+    "input_ids",
+    "attention_mask",
+    "attention_bias",
+    "label_mask",
+    "index",
+    "instance_mask",
+    "doc_lens",
+    "metadata",
+)
+
 
 class PaddingDirection(StrEnum):
     """On which side short rows are padded."""
@@ -53,6 +64,7 @@ class DataCollator:
         """Return one batch. Items are dicts, or bare token rows (tensors or lists)."""
         rows = [item if isinstance(item, dict) else {"input_ids": item} for item in items]
         present = {key for row in rows for key in row if row[key] is not None}
+        _check_complete(rows, present)
         longest = max(len(row["input_ids"]) for row in rows)
         batch: dict[str, Any] = {
             "input_ids": self._pad(rows, "input_ids", longest, self.pad_token_id, torch.int64)
@@ -97,6 +109,17 @@ class DataCollator:
             value = False if bias.dtype == torch.bool else float("-inf")
             padded.append(functional.pad(bias, margins + margins, value=value))
         return torch.stack(padded)
+
+
+def _check_complete(rows: Sequence[dict[str, Any]], present: set[str]) -> None:
+    wanted = [field for field in _FIELDS if field in present]
+    for number, row in enumerate(rows):
+        for field in wanted:
+            if row.get(field) is None:
+                raise KeyError(
+                    f"item {number} of a batch of {len(rows)} has no {field!r}, others have: give "
+                    "it to every item or to none"
+                )
 
 
 def _unpadded(rows: Sequence[dict[str, Any]], present: set[str]) -> dict[str, Any]:

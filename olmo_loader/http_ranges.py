@@ -7,33 +7,30 @@ attempt where the server may recover. One connection per thread and server is ke
 
 from __future__ import annotations
 
-import functools
 import http.client
-import io
 import os
 import re
 import ssl
 import threading
 import time
-import zlib
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from typing import Any, Protocol
+from urllib.parse import quote, unquote, urlsplit
 
-from olmo_loader.errors import (
-    ConfigurationError,
-    MissingFileError,
-    ReadError,
-    ShortReadError,
+from olmo_loader.errors import ConfigurationError, ReadError
+from olmo_loader.http_answers import (
+    check_range,
+    check_status,
+    fill,
+    redirected_to,
+    timed,
+    uncoded,
 )
 from olmo_loader.overriding import override
 from olmo_loader.retrying import RetryPolicy, TransientError
 
 _MOST_REDIRECTS = 4
-_CHUNK_BYTES = 1 << 18
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _LENGTH = re.compile("[0-9]{1,18}")
 _SHORT_BYTES = 1 << 16
 """Longest body that is read for nothing, so that its connection can be used again."""
@@ -49,46 +46,6 @@ class Guard(Protocol):
 
     def check_peer(self, url: str, address: str) -> None:
         """Look at the IP address that a host's name led to, before anything is sent there."""
-
-
-class _TimedAnswer(http.client.HTTPResponse):
-    """An answer that ends by a deadline, however slowly and in whatever form it comes.
-
-    A socket's own timeout starts anew with every byte: a server that sends one now and then, or
-    interim answers without end, would outlast it.
-    """
-
-    def __init__(self, sock: Any, *arguments: Any, deadline: float, **named: Any) -> None:
-        super().__init__(sock, *arguments, **named)
-        self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), deadline))
-
-
-def _timed(deadline: float) -> type[http.client.HTTPResponse]:
-    # All that a connection does with the class of its answers is to call it.
-    return cast(
-        "type[http.client.HTTPResponse]", functools.partial(_TimedAnswer, deadline=deadline)
-    )
-
-
-class _TimedReader(io.RawIOBase):
-    def __init__(self, raw: io.RawIOBase, deadline: float) -> None:
-        super().__init__()
-        self._raw, self._deadline = raw, deadline
-
-    @override
-    def readable(self) -> bool:
-        return True
-
-    @override
-    def readinto(self, buffer: Any, /) -> int | None:
-        if time.monotonic() > self._deadline:
-            raise TimeoutError("the time was up")
-        return self._raw.readinto(buffer)
-
-    @override
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 class _Connections(dict[tuple[str, str], http.client.HTTPConnection]):
@@ -130,7 +87,7 @@ class HttpRanges:
 
         def attempt(deadline: float) -> http.client.HTTPMessage:
             answer, _ = self._send("HEAD", name, {}, deadline)
-            _check_status(answer, name, expected=200)
+            check_status(answer, name, expected=200)
             length = answer.getheader("Content-Length")
             answer.read()
             if length is None or not _LENGTH.fullmatch(length):
@@ -148,7 +105,7 @@ class HttpRanges:
 
         def attempt(deadline: float) -> tuple[str, bytes]:
             answer, address = self._send("GET", name, {}, deadline)
-            _check_status(answer, name, expected=200)
+            check_status(answer, name, expected=200)
             try:
                 data = answer.read(most_bytes + 1)
             except _BROKEN as error:
@@ -157,7 +114,7 @@ class HttpRanges:
             if len(data) > most_bytes:
                 self._drop(address)
             else:
-                data = _uncoded(answer, name, data, most_bytes)
+                data = uncoded(answer, name, data, most_bytes)
             if len(data) > most_bytes:
                 raise ReadError(f"{name}: a page of more than {most_bytes:,d} bytes")
             return address, data
@@ -169,7 +126,7 @@ class HttpRanges:
 
         def attempt(deadline: float) -> bytes:
             answer, _ = self._send("GET", name, {}, deadline)
-            _check_status(answer, name, expected=200)
+            check_status(answer, name, expected=200)
             if answer.length is None:
                 self._drop(name)
                 raise ReadError(f"{name}: the server names no Content-Length")
@@ -193,7 +150,7 @@ class HttpRanges:
         def attempt(deadline: float) -> int | None:
             answer, _ = self._send("GET", name, {"Range": f"bytes={offset}-{end - 1}"}, deadline)
             try:
-                size = _check_range(answer, name, offset, end)
+                size = check_range(answer, name, offset, end)
             except BaseException:
                 self._drop(name)  # the body is not worth reading
                 raise
@@ -216,7 +173,7 @@ class HttpRanges:
                 answer.read()
             else:
                 self._drop(url)
-            target = _redirected(url, answer.getheader("Location", ""))
+            target = redirected_to(url, answer.getheader("Location", ""))
             if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
                 raise ReadError(f"{url}: redirected to {target}, away from https")
             url = target
@@ -231,7 +188,7 @@ class HttpRanges:
                 if connection.sock is None:
                     connection.connect()
                     self._check_peer(url, connection)
-                connection.response_class = _timed(deadline)
+                connection.response_class = timed(deadline)
                 connection.request(method, _target(url), headers={**_HEADERS, **headers})
                 return connection.getresponse()
             except _BROKEN as error:
@@ -249,7 +206,7 @@ class HttpRanges:
         self, answer: http.client.HTTPResponse, name: str, buffer: memoryview, deadline: float
     ) -> None:
         try:
-            _fill(answer, buffer, deadline)
+            fill(answer, buffer, deadline)
         except TransientError:
             self._drop(name)
             raise
@@ -301,56 +258,6 @@ class HttpRanges:
         return HttpRanges, (self.policy, self._guard)
 
 
-def _fill(answer: http.client.HTTPResponse, buffer: memoryview, deadline: float) -> None:
-    """Take exactly ``len(buffer)`` bytes of body.
-
-    `read1` returns with what has come, so a server that sends a byte now and then does not outlast
-    the deadline.
-    """
-    done = 0
-    while done < len(buffer):
-        if time.monotonic() > deadline:
-            raise TransientError(f"{done} of {len(buffer)} bytes when the time was up")
-        data = answer.read1(min(len(buffer) - done, _CHUNK_BYTES))
-        if not data:
-            raise TransientError(f"the body ended after {done} of {len(buffer)} bytes")
-        buffer[done : done + len(data)] = data
-        done += len(data)
-    if answer.read(1):
-        raise TransientError(f"the body is longer than {len(buffer)} bytes")
-
-
-def _redirected(url: str, location: str) -> str:
-    """Return the address a redirect leads to.
-
-    Raises:
-        ReadError: it leads to no address.
-    """
-    try:
-        target = urljoin(url, location)
-        _ = urlsplit(target).port
-    except ValueError as error:
-        raise ReadError(f"{url}: redirected to {location[:200]!r}: {error}") from error
-    return target
-
-
-def _uncoded(answer: http.client.HTTPResponse, name: str, data: bytes, most_bytes: int) -> bytes:
-    """Return the body of a page that a server coded though it was asked not to.
-
-    Raises:
-        ReadError: in another coding than gzip, or damaged.
-    """
-    coding = answer.getheader("Content-Encoding", "identity").strip().lower()
-    if coding in {"", "identity"}:
-        return data
-    try:
-        if coding in {"gzip", "x-gzip"}:
-            return zlib.decompressobj(wbits=31).decompress(data, most_bytes + 1)
-    except zlib.error as error:
-        raise ReadError(f"{name}: a damaged page: {error}") from error
-    raise ReadError(f"{name}: the page came as {coding[:40]!r}, which was not asked for")
-
-
 def check_url(url: str) -> str:
     """Return ``url`` if it can be read, without changing it.
 
@@ -380,39 +287,3 @@ def _target(url: str) -> str:
     parts = urlsplit(url)
     path = quote(unquote(parts.path), safe="/:@!$&'()*+,;=~") or "/"
     return f"{path}?{parts.query}" if parts.query else path
-
-
-def _check_range(answer: http.client.HTTPResponse, name: str, offset: int, end: int) -> int | None:
-    """Raise unless the answer is bytes ``[offset, end)``; return the file's size."""
-    said = answer.getheader("Content-Range", "")
-    if answer.status == 416:
-        raise ShortReadError(
-            f"{name}: wanted bytes {offset}..{end}, the file ends at {said.rpartition('/')[2]}"
-        )
-    if answer.status == 200:
-        raise ReadError(f"{name}: the server ignores Range, it sends the whole file")
-    _check_status(answer, name, expected=206)
-    match = _CONTENT_RANGE.fullmatch(said)
-    if match is None:
-        raise TransientError(f"Content-Range is {said!r}")
-    size = None if match[3] == "*" else int(match[3])
-    if size is not None and size < end:
-        raise ShortReadError(f"{name}: wanted bytes {offset}..{end}, the file ends at {size}")
-    if (int(match[1]), int(match[2]) + 1) != (offset, end):
-        raise TransientError(f"asked for bytes {offset}..{end}, Content-Range is {said!r}")
-    if answer.length is not None and answer.length != end - offset:
-        raise TransientError(f"Content-Length is {answer.length} for {end - offset} bytes")
-    return size
-
-
-def _check_status(answer: http.client.HTTPResponse, name: str, *, expected: int) -> None:
-    if answer.status == expected:
-        return
-    reason = f"the server answers {answer.status} {answer.reason}"
-    answer.close()
-    if answer.status in {404, 410}:
-        raise MissingFileError(f"{name}: there is no such file, {reason}")
-    if answer.status in _TRANSIENT:
-        said = answer.getheader("Retry-After", "")
-        raise TransientError(reason, wait_s=float(said) if said.isdecimal() else 0.0)
-    raise ReadError(f"{name}: {reason}")

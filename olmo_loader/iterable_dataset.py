@@ -26,10 +26,12 @@ from olmo_loader.global_indices import (
     order_dtype,
     padded_size,
 )
+from olmo_loader.locations import is_remote
 from olmo_loader.memmap_dataset import MemMapDataset
 from olmo_loader.order_file import await_order, check_resumable, publish_order, shared_order
 from olmo_loader.overriding import override
 from olmo_loader.prefetch import OrderedPrefetcher
+from olmo_loader.reading_ahead import LOCAL_TIMEOUT_S, AheadLimits
 from olmo_loader.slicing import rank_slice, worker_slice
 
 DEFAULT_THREADS = 4
@@ -54,9 +56,14 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         work_dir: where ``global_indices.npy`` is written and mapped; None keeps it in memory.
         num_threads: per process; None means 4 without workers and none with workers.
 
+    Attributes:
+        timeout_s: how long a thread may read one batch before iterating raises `WorkerError` with
+            its stack; 30 s, more for remote files. May be set.
+
     Raises:
         BatchShapeError: an ``AssertionError``; ``global_batch_size`` does not divide.
         ConfigurationError: no instance, or fewer than ranks.
+        ValueError: ``seed + epoch`` is negative (OLMo without ``work_dir``: only when it reads).
         StateError: ``start_index`` > 0 and ``work_dir`` holds the order of other data.
     """
 
@@ -80,6 +87,8 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         self.dataset = dataset
         self.seed, self.shuffle, self.drop_last = seed, shuffle, drop_last
         self.max_examples, self.num_threads = max_examples, num_threads
+        remote = isinstance(dataset, MemMapDataset) and is_remote(dataset.paths[0])
+        self.timeout_s = AheadLimits.timeout_s if remote else LOCAL_TIMEOUT_S
         self.world_size = distributed.world_size() if world_size is None else world_size
         self.rank = distributed.global_rank() if rank is None else rank
         self.fs_local_rank = distributed.fs_local_rank() if fs_local_rank is None else fs_local_rank
@@ -219,7 +228,9 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
             read,
             -(-len(mine) // size),
             num_threads=self._threads(),
-            window=max(_GROUPS_AHEAD, self._threads()),
+            limits=AheadLimits(
+                batches=max(_GROUPS_AHEAD, self._threads()), timeout_s=self.timeout_s
+            ),
         )
         for items in groups:
             yield from items

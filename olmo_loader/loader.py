@@ -25,7 +25,7 @@ from olmo_loader.eval_loader import EvalLoader
 from olmo_loader.instance_filter import InstanceFilterConfig
 from olmo_loader.locations import is_remote
 from olmo_loader.order_file import guard_work_dir
-from olmo_loader.reading_ahead import AheadLimits
+from olmo_loader.reading_ahead import LOCAL_TIMEOUT_S, AheadLimits
 from olmo_loader.run_folder import DEFAULT_RUN
 from olmo_loader.run_records import Records
 from olmo_loader.train_loader import Shape, TrainLoader
@@ -40,8 +40,6 @@ from olmo_loader.training_data import (
 
 DEFAULT_THREADS = 2
 DEFAULT_PREFETCH = 4
-LOCAL_TIMEOUT_S = 30.0
-"""How long a batch of local files may take; an interpreter's start does not count."""
 
 
 def build_train_dataloader(

@@ -22,6 +22,10 @@ T = TypeVar("T")
 _POLL_S = 0.5
 """How often a waiting consumer looks whether those it waits for still live."""
 
+LOCAL_TIMEOUT_S = 30.0
+"""How long one batch of local files may take before the worker that has it counts as hung;
+an interpreter's start does not count."""
+
 _log = logging.getLogger(__name__)
 
 

@@ -20,6 +20,8 @@ _LATER_FIELDS = frozenset({"balance_attention", "files"})
 """Not in states that the first release wrote; their defaults say so."""
 
 
+_MOST_TOKENS = 1 << 63
+"""They are counted in int64."""
 _COUNTS = (
     *("takedown", "sequence_length", "seed", "epoch", "instances", "total_size"),
     *("steps", "last_begin", "num_files", "num_instances"),
@@ -74,7 +76,7 @@ class LoaderState:
         """Read what `to_json` returned.
 
         Raises:
-            StateError: a field is missing or unknown, or another version wrote it.
+            StateError: a field is missing, unknown or no such value, or another version wrote it.
         """
         if value.get("version") != STATE_VERSION:
             raise StateError(
@@ -89,6 +91,11 @@ class LoaderState:
         if wrong or value["epoch"] < 0:
             named = wrong or ["epoch"]
             raise StateError(f"not a loader state: {named[0]} is {value[named[0]]!r}")
+        for source, tokens in value["tokens_per_source"].items():
+            if type(tokens) is not int or not 0 <= tokens < _MOST_TOKENS:
+                raise StateError(
+                    f"not a loader state: tokens_per_source of {source!r} is {tokens!r}"
+                )
         return cls(**value)
 
     def check_same_data(self, other: LoaderState, details: Sequence[str] = ()) -> None:

@@ -20,7 +20,8 @@ from olmo_loader.audit_log import audit_folder
 from olmo_loader.data_place import ReadingOptions
 from olmo_loader.errors import IntegrityError, MissingFileError, WorkerError
 from olmo_loader.global_indices import build_order
-from olmo_loader.loader import LOCAL_TIMEOUT_S, _patience_s
+from olmo_loader.loader import _patience_s
+from olmo_loader.reading_ahead import LOCAL_TIMEOUT_S
 from olmo_loader.retrying import RetryPolicy
 from olmo_loader.run_folder import latest_state
 from olmo_loader.tools.audit import audit_run
@@ -195,3 +196,35 @@ def test_a_read_that_hangs_is_an_error_with_its_stack(small: SmallDataset, monke
     finally:
         release.set()
     assert "release.wait(60)" in str(raised.value)
+
+
+@pytest.mark.parametrize("num_threads", [None, 1])
+def test_a_read_that_hangs_in_the_threads_of_an_iterable_dataset_is_an_error_too(
+    num_threads: int | None,
+):
+    release = threading.Event()
+
+    class Hanging:
+        def __len__(self) -> int:
+            return 8
+
+        def __getitem__(self, _: int) -> dict[str, Any]:
+            release.wait(60)
+            return {}
+
+    data = IterableDataset(Hanging(), 4, world_size=1, rank=0, num_threads=num_threads)  # type: ignore[arg-type]
+    assert data.timeout_s == LOCAL_TIMEOUT_S
+    data.timeout_s = 0.5
+    try:
+        with pytest.raises(WorkerError, match="has not read batch 0 for") as raised:
+            next(iter(data))
+    finally:
+        release.set()
+    assert "release.wait(60)" in str(raised.value)
+
+
+def test_remote_files_may_take_longer_in_an_iterable_dataset(monkeypatch):
+    monkeypatch.setattr(MemMapDataset, "__len__", lambda _: 8)
+    monkeypatch.setattr(MemMapDataset, "fingerprint", "")
+    remote = MemMapDataset("http://host/a.npy", chunk_size=4)
+    assert IterableDataset(remote, 4, world_size=1, rank=0).timeout_s > RetryPolicy.total_s

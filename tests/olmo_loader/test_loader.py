@@ -200,6 +200,9 @@ def test_a_state_reopens_its_own_plan_after_a_newer_one(tmp_path: Path):
         make(data, plan=new_plan, state=whole[1][1])
 
 
+NO_COUNTS: list[Any] = [None, "x", [], {}, 1.5, True, float("nan"), -1, 10**30]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -208,6 +211,10 @@ def test_a_state_reopens_its_own_plan_after_a_newer_one(tmp_path: Path):
         ({"sequence_length": 8}, "olmo-data plan extend ROOT --sequence-length 16"),
         ({"instances": -1}, "is no position"),
         ({"version": 99}, "version 99"),
+        *(
+            ({"tokens_per_source": {"books": wrong}}, "tokens_per_source of 'books' is")
+            for wrong in NO_COUNTS
+        ),
         ({"surprise": 1}, "surprise"),
         ({"epoch": -1}, "epoch is -1"),
         ({"instances": "8"}, "instances is '8'"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from olmo_loader import DataCollator, MemMapDataset, PaddingDirection
+from olmo_loader import DataCollator, IterableDataset, MemMapDataset, PaddingDirection
 from olmo_loader.errors import ConfigurationError, IntegrityError, ShortReadError
 from tests.olmo_loader.small_data import append_documents, make_documents, writer
 
@@ -201,3 +201,15 @@ def test_the_collator_takes_bare_rows_and_refuses_mixed_items():
         DataCollator("right", 0)([{"input_ids": [1], "index": 0}, {"input_ids": [2]}])
     with pytest.raises(ValueError, match="sideways"):
         DataCollator("sideways", 0)([[1, 2], [3]])
+
+
+@pytest.mark.parametrize("gap", [{}, {"label_mask": None}], ids=["absent", "none"])
+def test_an_item_without_a_field_that_others_have_is_named(gap: dict[str, Any]):
+    rows = [{"input_ids": [1, 2], "label_mask": [True, False]}, {"input_ids": [3], **gap}]
+    with pytest.raises(KeyError, match="item 1 of a batch of 2 has no 'label_mask', others have"):
+        DataCollator("right", 0)(rows)
+
+
+def test_a_negative_seed_is_refused_before_anything_is_read():
+    with pytest.raises(ValueError, match="non-negative"):
+        IterableDataset([[1], [2]], 2, seed=-1, world_size=1, rank=0)
