@@ -42,6 +42,15 @@ class LimitSettings:
     max_dropped: float | None = None
     damaged_replacements: Literal["refuse", "accept"] = "refuse"
     """What becomes of a run in which a damaged file takes the place of an earlier version."""
+    records_per_byte: float | None = 1.0
+    """Records of a file per stored byte, beyond the first million, above which the rest of the file
+    is one `too_many_records`."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.records_per_byte is None or self.records_per_byte > 0,
+            f"records_per_byte: {self.records_per_byte} must be above 0, or null for no limit",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

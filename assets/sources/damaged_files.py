@@ -27,6 +27,7 @@ FILE_RULES = (
     "decompression_bomb",
     "format_not_in_this_version",
     "missing_file",
+    "too_many_records",
     "truncated",
     "unreadable_file",
 )

@@ -21,7 +21,7 @@ from assets.sources.formats.read import read_records
 from assets.sources.formats.record import Lost, Record
 from assets.sources.landing_log import FileVersion
 from assets.sources.stored_files import ChangedFileError, open_stored, stored_sha256
-from assets.sources.tasks import STAGE, DecodeTask
+from assets.sources.tasks import STAGE, DecodeTask, most_records
 
 
 def decode_task(payload: DecodeTask) -> list[PartEntry]:
@@ -120,6 +120,7 @@ def _records(
             source=payload.source,
             landed_path=version.path,
             scratch=scratch,
+            most_records=most_records(version.size, payload.records_per_byte),
             beside={name: file for name, file in beside.items() if not isinstance(file, Lost)},
         )
     except ChangedFileError as error:

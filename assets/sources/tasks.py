@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from assets.canonical import canonical_json, fingerprint
-from assets.settings.schema import Settings
+from assets.settings.schema import LimitSettings, Settings
 from assets.settings.sources import SourceSettings
 from assets.sources.formats.dolma import attribute_path, is_attribute_file
 from assets.sources.landing_log import FileVersion, Generation, LandingLog, group_into_tasks
@@ -18,6 +18,9 @@ from assets.stage import StageTask
 STAGE = "documents"
 CODE_VERSION = 4
 """Raised by hand when the same file would decode to other documents."""
+FREE_RECORDS = 1_000_000
+"""Records that a file of any size may have."""
+RECORDS_PER_BYTE = LimitSettings().records_per_byte
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +46,14 @@ class DecodeTask:
     fingerprint: str
     files: tuple[FileVersion, ...]
     beside: tuple[BesideFile, ...] = ()
+    records_per_byte: float | None = RECORDS_PER_BYTE
+
+
+def most_records(num_stored: int, records_per_byte: float | None) -> int | None:
+    """Return how many records a file of `num_stored` bytes may have; None is any number."""
+    if records_per_byte is None:
+        return None
+    return max(FREE_RECORDS, int(num_stored * records_per_byte))
 
 
 def decode_tasks(
@@ -54,7 +65,7 @@ def decode_tasks(
     for generation in log.generations:
         landed |= {(version.source, version.path): version for version in generation.versions}
         for name in sources:
-            tasks += _tasks_of(root_url, settings.source(name), generation, landed)
+            tasks += _tasks_of(root_url, settings, name, generation, landed)
     return tasks
 
 
@@ -78,7 +89,10 @@ def expected_tasks(log: LandingLog) -> dict[int, list[tuple[str, str]]]:
 
 
 def decode_fingerprint(
-    source: SourceSettings, files: tuple[FileVersion, ...], beside: tuple[BesideFile, ...] = ()
+    source: SourceSettings,
+    files: tuple[FileVersion, ...],
+    beside: tuple[BesideFile, ...] = (),
+    records_per_byte: float | None = RECORDS_PER_BYTE,
 ) -> str:
     """Return the fingerprint of a decoding task: its files and what changes how they are read."""
     return fingerprint(
@@ -92,6 +106,8 @@ def decode_fingerprint(
         read=source.read.options() or None,
         beside=[[item.path, item.name, item.version and item.version.sha256] for item in beside]
         or None,
+        # Neutral by default, so that parts from before this limit stay as they are.
+        records_per_byte=None if records_per_byte == RECORDS_PER_BYTE else [records_per_byte],
         libraries={
             name: version(name)
             for name in (
@@ -126,10 +142,12 @@ def _find_beside(
 
 def _tasks_of(
     root_url: str,
-    source: SourceSettings,
+    settings: Settings,
+    name: str,
     generation: Generation,
     landed: Mapping[tuple[str, str], FileVersion],
 ) -> list[StageTask[DecodeTask]]:
+    source, per_byte = settings.source(name), settings.limits.records_per_byte
     tasks = []
     for files in group_into_tasks(generation.of_source(source.name)):
         # How a file is read must not depend on where it came from before: the chain of replaced
@@ -137,7 +155,7 @@ def _tasks_of(
         plain = tuple(dataclasses.replace(version, replaces=None) for version in files)
         task = task_name(generation.number, files)
         beside = _find_beside(source, files, landed)
-        hashed = decode_fingerprint(source, files, beside)
+        hashed = decode_fingerprint(source, files, beside, per_byte)
         payload = DecodeTask(
             root_url=root_url,
             source=source,
@@ -146,6 +164,7 @@ def _tasks_of(
             fingerprint=hashed,
             files=plain,
             beside=beside,
+            records_per_byte=per_byte,
         )
         tasks.append(
             StageTask(

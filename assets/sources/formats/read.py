@@ -32,6 +32,7 @@ def read_records(
     landed_path: str,
     scratch: Path | None = None,
     beside: Mapping[str, StoredFile | None] | None = None,
+    most_records: int | None = None,
 ) -> Iterator[Record]:
     """Yield every record of a landed file in file order; the place in the order is its ordinal.
 
@@ -42,6 +43,7 @@ def read_records(
         scratch: Folder on a local disk for formats that are not read from start to end; None is the
             system's for temporary files.
         beside: Files read beside this one (the attributes of Dolma documents), by name.
+        most_records: Records after which one `too_many_records` stands for the rest, if any.
 
     A file that is empty, of an unknown format, cut or damaged gives one `Lost` for that, after the
     records before the fault.
@@ -54,6 +56,14 @@ def read_records(
         num_records = 0
         last_rule = None
         for record in _read_stream(_File(stream, source, landed_path, scratch, beside or {})):
+            if num_records == most_records:
+                yield Lost(
+                    rule="too_many_records",
+                    position=stream.tell(),
+                    reason=f"more than {most_records:,d} records, the most for a file of its size; "
+                    "if they are meant so, raise limits.records_per_byte",
+                )
+                return
             num_records += 1
             last_rule = record.rule if isinstance(record, Lost) else None
             yield record

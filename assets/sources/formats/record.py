@@ -85,6 +85,7 @@ RULES: dict[str, Rule] = {
     "truncated": _quarantined("the data ends before the record or the compressed stream does"),
     "corrupt_stream": _quarantined("the compressed data is damaged, or takes too much memory"),
     "decompression_bomb": _quarantined("the data expands beyond any real corpus"),
+    "too_many_records": _quarantined("more records than so few stored bytes can mean"),
     "too_large": _quarantined("a line, body or document above the size limit"),
     # Lines of jsonl, and rows of other formats.
     "bad_json": _quarantined("the line is not JSON, or is nested too deep"),

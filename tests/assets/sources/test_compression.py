@@ -12,9 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from assets.errors import ConfigurationError
+from assets.settings.schema import LimitSettings
+from assets.settings.sources import SourceSettings
 from assets.sources.formats import compression
 from assets.sources.formats.compression import DecodedStream, find_codec
-from tests.assets.sources.reading import outcomes, read_bytes
+from assets.sources.formats.read import read_records
+from assets.sources.tasks import most_records
+from tests.assets.sources.reading import outcome, outcomes, read_bytes
 
 LINES = [f'{{"text": "line {number} {"ab" * (number % 50)}"}}\n'.encode() for number in range(4000)]
 DATA = b"".join(LINES)
@@ -214,3 +219,21 @@ def test_windows_that_take_too_much_memory_are_refused_with_a_remedy() -> None:
     assert (stream.read(), stream.problem) == (b"hello", None)
     stream = DecodedStream(io.BytesIO(lzma.compress(b"hello", preset=9)))
     assert (stream.read(), stream.read(), stream.problem) == (b"hello", b"", None)
+
+
+def test_many_tiny_records_cost_one_loss() -> None:
+    rows = gzip.compress(b"text\n" + b"a\n" * 50)
+    source = SourceSettings(name="test", paths=("*",), format="csv")
+
+    def read(most: int | None) -> list[str]:
+        found = read_records(
+            lambda: io.BytesIO(rows), source=source, landed_path="a.csv", most_records=most
+        )
+        return [outcome(record) for record in found]
+
+    assert read(None) == read(50) == ["a"] * 50
+    assert read(10) == ["a"] * 10 + ["<too_many_records>"]
+    assert (most_records(300_000, 1.0), most_records(3_000_000, 0.5)) == (1_000_000, 1_500_000)
+    assert most_records(300_000, None) is None
+    with pytest.raises(ConfigurationError, match="records_per_byte: 0 must be above 0"):
+        LimitSettings(records_per_byte=0)

@@ -20,8 +20,10 @@ from assets.errors import LossLimitError
 from assets.manifest import PartEntry
 from assets.root import Root
 from assets.settings.schema import LimitSettings
+from assets.settings.sources import SourceSettings
 from assets.sources import document_parts
 from assets.sources.formats.record import RULES
+from assets.sources.tasks import decode_fingerprint
 from assets.stage import StageReport, check_accounting, check_limits
 from tests.assets.sources.landed import decode, land, rows_of, texts_of
 from tests.assets.sources.warc_building import page
@@ -315,3 +317,10 @@ def test_batches_of_nothing_have_the_schema() -> None:
     rows: list[tuple[Any, ...]] = []
     assert document_parts._to_batch(rows, DOCUMENTS).schema.equals(DOCUMENTS)
     assert isinstance(document_parts._to_batch(rows, LEDGER), pa.RecordBatch)
+
+
+def test_the_limit_on_records_is_in_a_fingerprint_only_where_it_was_set() -> None:
+    source = SourceSettings(name="test", paths=("*",))
+    assert decode_fingerprint(source, ()) == decode_fingerprint(source, (), (), 1.0)
+    limits = (1.0, 2.0, 0.25, None)
+    assert len({decode_fingerprint(source, (), (), limit) for limit in limits}) == len(limits)
