@@ -10,7 +10,7 @@ from typing import Any
 from assets.cleaning.rule_groups.described import described_rules
 from assets.document import DECISIONS
 from assets.manifest import Manifest, PartEntry
-from assets.ordering.plan_sources import plan_source_rows as plan_source_rows_of
+from assets.ordering.plan_sources import drawn_slots, plan_source_rows as plan_source_rows_of
 from assets.ordering.published import (
     Published,
     open_plan,
@@ -180,7 +180,7 @@ def plan_rows(state: RootState) -> Iterator[Row]:
         plan = open_plan(state.root, plan_id)
         record = plan.record
         tokens = sum(row["tokens"] for row in plan_source_rows_of(plan))
-        positions = plan.num_instances * plan.sequence_length
+        positions = drawn_slots(plan)
         yield {
             "number": number,
             "plan_id": plan_id,

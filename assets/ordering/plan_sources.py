@@ -62,6 +62,19 @@ def _mixture_rows(plan: Plan) -> Iterator[dict[str, Any]]:
             yield {**row, "realised": count / total}
 
 
+def drawn_slots(plan: Plan) -> int:
+    """Return how many places for tokens the instances of a plan's order have, padding included.
+
+    What a mixture never draws does not count; what it repeats counts as often.
+    """
+    segments = plan.record["segments"]
+    bounds = [*(int(segment["first_instance"]) for segment in segments), plan.num_positions]
+    return sum(
+        (end - start) * int(segment["sequence_length"])
+        for segment, start, end in zip(segments, bounds, bounds[1:], strict=False)
+    )
+
+
 def plan_source_table(plan: Plan) -> pd.DataFrame:
     """Return the rows as a table for people, shares in percent."""
     rows = []

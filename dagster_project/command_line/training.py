@@ -8,6 +8,7 @@ from typing import Any
 from assets.data_platform import OpenPlatform
 from assets.ordering.published import open_plan, read_published, read_shard_index, read_takedown_log
 from assets.tokenizing.train import read_pin, vocabulary_warning
+from olmo_loader.plan import Plan
 from olmo_loader.shard_index import TRAIN_SPLIT
 
 
@@ -24,7 +25,7 @@ def training_lines(platform: OpenPlatform, tokens: dict[str, dict[str, Any]]) ->
         return []
     plan = open_plan(root, published.file.plan)
     generation = published.file.generation
-    lines = [f"Plan {plan.plan_id}: {plan.num_instances:,d} instances, up to landing {generation}"]
+    lines = [_plan_line(plan, generation)]
     documents: Counter[str] = Counter()
     cut: Counter[str] = Counter()
     held_out: Counter[tuple[str, str]] = Counter()
@@ -58,3 +59,11 @@ def training_lines(platform: OpenPlatform, tokens: dict[str, dict[str, Any]]) ->
         for op, count in sorted(masked.items())
     ]
     return lines
+
+
+def _plan_line(plan: Plan, generation: int) -> str:
+    line = f"Plan {plan.plan_id}: {plan.num_instances:,d} instances, up to landing {generation}"
+    if plan.num_positions == plan.num_instances:
+        return line
+    # A mixture leaves instances out and repeats others: its run is as long as its order.
+    return f"{line}; its order has {plan.num_positions:,d} positions"

@@ -10,6 +10,7 @@ import pytest
 from assets.errors import ConfigurationError, IntegrityError
 from assets.ordering.coverage import Coverage
 from assets.ordering.plan_checks import check_mixed_order, check_plan_provenance
+from assets.ordering.plan_sources import drawn_slots, plan_source_rows
 from assets.ordering.provenance import read_provenance
 from assets.ordering.published import read_shard_index
 from assets.settings.ordering import MixtureSettings, PackingSettings, StageSettings
@@ -76,6 +77,12 @@ def test_order_spans_shares_and_provenance_agree(plan: Plan) -> None:
     }
     assert covered["instances"] == len(drawn) or plan.record.get("uses")
     assert covered["tokens"] == len(tokens)
+
+
+def test_slots_are_those_of_what_is_drawn(plan: Plan) -> None:
+    slots, tokens = drawn_slots(plan), sum(row["tokens"] for row in plan_source_rows(plan))
+    assert slots == plan.num_positions * plan.sequence_length
+    assert tokens == slots if plan.record["packing"] == "chunked" else 0.5 < tokens / slots <= 1
 
 
 def test_an_equal_plan_is_found_made(small: SmallDataSet, plan: Plan) -> None:
