@@ -31,7 +31,7 @@ import tokenizers
 from assets.errors import ConfigurationError, IntegrityError
 from assets.tokenizing.conformance import conformance_texts
 from assets.tokenizing.doubtful import Flags, doubtful_characters, texts_with
-from assets.tokenizing.line_cuts import cut_at_line_ends, cuts_at_line_ends
+from assets.tokenizing.word_cuts import cut_behind_words, cuts_behind_words
 
 REFERENCE = "tokenizers"
 SAMPLE_EVERY = 2048
@@ -157,8 +157,8 @@ class Engine:
     """(engine, reason) of those that were tried before this one."""
     doubtful: Flags | None = None
     """Characters whose texts the reference encodes (`doubtful.py`); None: there are none."""
-    cuts_lines: bool = False
-    """Of such texts it encodes the lines that hold one alone (`line_cuts.py`)."""
+    cuts_words: bool = False
+    """Of such texts it encodes what stands around one alone (`word_cuts.py`)."""
 
     @property
     def version(self) -> str:
@@ -174,9 +174,9 @@ class Engine:
         rows = self._doubtful_rows(texts)
         if not len(rows):
             return self._encode(texts)
-        if not self.cuts_lines:
+        if not self.cuts_words:
             return self._encode_both(texts, rows)
-        pieces, starts = cut_at_line_ends(texts, rows)
+        pieces, starts = cut_behind_words(texts, rows)
         flat = self._encode_both(pieces, self._doubtful_rows(pieces))
         return FlatIds(ids=flat.ids, offsets=flat.offsets[starts])
 
@@ -304,7 +304,7 @@ def load_engine(data: bytes, reference: tokenizers.Tokenizer, *, wanted: str = "
                 reference=plain,
                 fallbacks=tuple(failed),
                 doubtful=doubtful,
-                cuts_lines=cuts_at_line_ends(value),
+                cuts_words=cuts_behind_words(value),
             )
         if wanted != "auto":
             raise ConfigurationError(

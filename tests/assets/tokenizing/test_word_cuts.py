@@ -1,4 +1,4 @@
-"""Texts are cut at line ends where that changes no id, for tokenizers that allow it."""
+"""Texts are cut behind words where that changes no id, for tokenizers that allow it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from assets.tokenizing.engine import ReferenceEncoder, load_engine
-from assets.tokenizing.line_cuts import cut_at_line_ends, cuts_at_line_ends
 from assets.tokenizing.tokenizer import LoadedTokenizer, load_tokenizer
 from assets.tokenizing.training import train_bpe
+from assets.tokenizing.word_cuts import cut_behind_words, cuts_behind_words
 from tests.shared_data import shared_folder
 
 NAMES = ("allenai_gpt-neox-olmo-dolma-v1_5.json", "allenai_dolma2.json")
 NEW = "\u08d3"
 """A mark of Unicode 7.0 and later, which engines know in another order."""
 LINES = st.lists(
-    st.text(alphabet=f"abZ'sre 1.\n\r\t\u00a0\u0301é中{NEW}", max_size=12), max_size=8
+    st.text(alphabet=f"abZ'sre 1.,\n\r\t\u00a0\u0301é中{NEW}", max_size=40), max_size=20
 ).map("\n".join)
 
 
@@ -38,10 +38,10 @@ def loaded(request: pytest.FixtureRequest) -> LoadedTokenizer:
 @given(st.lists(LINES, max_size=4), st.integers(0, 2))
 @settings(deadline=None)
 def test_pieces_are_the_texts_and_have_their_ids(loaded, given_texts, start):
-    assert cuts_at_line_ends(json.loads(loaded.data))
+    assert cuts_behind_words(json.loads(loaded.data))
     texts = pa.array(given_texts, pa.large_string())[start:]
     rows = np.arange(0, len(texts), 2)
-    pieces, starts = cut_at_line_ends(texts, rows)
+    pieces, starts = cut_behind_words(texts, rows)
     held = pieces.to_pylist()
     found = ["".join(held[a:b]) for a, b in itertools.pairwise(starts.tolist())]
     assert found == texts.to_pylist()
@@ -54,9 +54,9 @@ def test_pieces_are_the_texts_and_have_their_ids(loaded, given_texts, start):
 
 @given(st.lists(LINES, max_size=4))
 @settings(deadline=None)
-def test_lines_with_newer_characters_have_the_ids_of_the_reference(loaded, given_texts):
+def test_texts_with_newer_characters_have_the_ids_of_the_reference(loaded, given_texts):
     engine = _engine(loaded)
-    assert engine.cuts_lines
+    assert engine.cuts_words
     texts = pa.array(given_texts, pa.large_string())
     found, expected = engine.encode(texts), engine.reference.encode(texts)
     assert found.offsets.tolist() == expected.offsets.tolist()
@@ -70,19 +70,20 @@ def _engine(loaded, held={}):  # noqa: B006 (loading takes a second)
     return held[name]
 
 
-def test_the_reference_is_given_the_lines_of_a_text_that_need_it(loaded, monkeypatch):
-    engine, given_lines = _engine(loaded), []
+def test_the_reference_is_given_what_stands_around_a_newer_character(loaded, monkeypatch):
+    engine, given_texts = _engine(loaded), []
     encode = ReferenceEncoder.encode
 
     def watched(self, texts):
-        given_lines.extend(texts.to_pylist())
+        given_texts.extend(texts.to_pylist())
         return encode(self, texts)
 
     monkeypatch.setattr(ReferenceEncoder, "encode", watched)
-    engine.encode(
-        pa.array(["plain\nlines", "one\ntwo \u0378\nthree\n\nfour\nfive"], pa.large_string())
-    )
-    assert given_lines == ["two \u0378\nthree\n\nfour\n"]
+    text = f"{'many words, ' * 100}one of \u0378 then{' more' * 100}"
+    engine.encode(pa.array(["plain, words", text], pa.large_string()))
+    assert len(given_texts) == 1
+    assert "\u0378" in given_texts[0]
+    assert len(given_texts[0]) < 160
 
 
 VALUE = {
@@ -105,12 +106,13 @@ VALUE = {
         {"model": {"type": "Unigram"}},
         {"model": {"type": "BPE", "dropout": 0.1}},
         {"added_tokens": [{"content": "x", "rstrip": True, "special": False}]},
-        {"added_tokens": [{"content": "a\nb", "special": False}]},
+        {"added_tokens": [{"content": "x", "single_word": True, "special": False}]},
+        {"added_tokens": [{"content": "a b", "special": False}]},
     ],
 )
 def test_other_tokenizers_are_not_cut_for(change):
-    assert cuts_at_line_ends(VALUE)
-    assert not cuts_at_line_ends(copy.deepcopy(VALUE) | change)
+    assert cuts_behind_words(VALUE)
+    assert not cuts_behind_words(copy.deepcopy(VALUE) | change)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,6 @@ def test_other_tokenizers_are_not_cut_for(change):
 )
 def test_splits_that_are_not_known_are_not_cut_for(split):
     steps = [{"type": "Split", **split}, {"type": "ByteLevel", "use_regex": False}]
-    assert not cuts_at_line_ends(
+    assert not cuts_behind_words(
         {**VALUE, "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}}
     )

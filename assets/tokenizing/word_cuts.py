@@ -1,14 +1,14 @@
-r"""Cut texts at line ends where no tokenization crosses, so that a slow encoder gets lines alone.
+"""Cut texts behind words where no tokenization crosses, so that a slow encoder gets little alone.
 
-A line end between two ASCII letters is a word of its own under the splits named here: a letter
-takes no line end before it, white space ends in front of a letter, and nothing joins what stands
-before a line end with what stands behind it. No normalization form joins anything with an ASCII
-letter or a line end in front of it. So the ids of `"...a\nb..."` are those of `"...a\n"` followed
-by those of `"b..."`. Tokenizers of any other kind are not cut for.
+The splits named here part an ASCII letter or digit from a space, a comma or a line end behind it:
+no word, number or contraction goes on with one, and nothing that begins with one looks back. No
+normalization form joins either of them with the other. So the ids of `"...a, ..."` are those of
+`"...a"` followed by those of `", ..."`. Tokenizers of any other kind are not cut for.
 """
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,12 @@ _SPLITS = frozenset(
 )
 """Of cl100k, Llama 3 and OLMo 2; of Qwen 2; of GPT-2, written in two ways."""
 _FORMS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
-_BREAK = ord("\n")
+_BEHIND = " ,\n"
+_APART = 6
+"""Bits: of each 64 bytes one place at most is cut, so that pieces stay few."""
 
 
-def cuts_at_line_ends(value: dict[str, Any]) -> bool:
+def cuts_behind_words(value: dict[str, Any]) -> bool:
     """Return whether texts may be cut for the tokenizer of a decoded tokenizer.json."""
     steps = _steps(value.get("pre_tokenizer"), "pretokenizers")
     forms = _steps(value.get("normalizer"), "normalizers")
@@ -41,11 +43,15 @@ def cuts_at_line_ends(value: dict[str, Any]) -> bool:
         and not value["model"].get("dropout")
         and all(form.get("type") in _FORMS for form in forms)
         and _is_split_of_words(steps)
-        and not any(
-            token.get("lstrip") or token.get("rstrip") or "\n" in token["content"]
-            for token in added
-        )
+        and not any(_reaches_over(token) for token in added)
     )
+
+
+def _reaches_over(token: dict[str, Any]) -> bool:
+    """Return whether an added token may lie across a cut, or see one."""
+    if token.get("lstrip") or token.get("rstrip") or token.get("single_word"):
+        return True
+    return len(_cuts(np.frombuffer(token["content"].encode(), np.uint8))) > 0
 
 
 def _steps(value: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
@@ -72,8 +78,8 @@ def _is_split_of_words(steps: list[dict[str, Any]]) -> bool:
     )
 
 
-def cut_at_line_ends(texts: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
-    """Return the texts, some of them cut at line ends, and where each begins among the pieces.
+def cut_behind_words(texts: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
+    """Return the texts, some of them cut behind words, and where each begins among the pieces.
 
     Args:
         texts: large_string, no nulls.
@@ -99,7 +105,18 @@ def cut_at_line_ends(texts: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
 
 
 def _cuts(text: np.ndarray[Any, np.dtype[np.uint8]]) -> Rows:
-    """Return the offsets behind line ends that stand between two ASCII letters."""
-    is_letter = ((text | 0x20) - ord("a")).astype(np.uint8) < 26
-    found = is_letter[:-2] & (text[1:-1] == _BREAK) & is_letter[2:]
-    return np.flatnonzero(found) + 2
+    """Return offsets where a space, a comma or a line end follows an ASCII letter or digit."""
+    is_word = _IS_WORD[text[:-1]]
+    found = np.flatnonzero(is_word & _IS_BEHIND[text[1:]]) + 1
+    is_apart = np.diff(found >> _APART, prepend=-1) != 0
+    return np.compress(is_apart, found)
+
+
+def _table(letters: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    table = np.zeros(256, bool)
+    table[list(letters.encode())] = True
+    return table
+
+
+_IS_WORD = _table(string.ascii_letters + string.digits)
+_IS_BEHIND = _table(_BEHIND)
