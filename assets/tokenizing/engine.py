@@ -184,13 +184,10 @@ class Engine:
         return np.zeros(0, np.int64) if self.doubtful is None else texts_with(texts, self.doubtful)
 
     def _encode_both(self, texts: pa.Array, rows: np.ndarray[Any, np.dtype[np.int64]]) -> FlatIds:
-        """Encode texts, those of `rows` with the reference."""
-        is_left = np.zeros(len(texts), bool)
-        is_left[rows] = True
-        others = pc.if_else(pa.array(is_left), pa.scalar("", texts.type), texts)
+        """Encode texts, those of `rows` with the reference in place of what the engine gives."""
         mine = slices(texts.take(pa.array(rows)), self.reference.batch_bytes)
         return _spliced(
-            self._encode(others), _joined([self.reference.encode(piece) for piece in mine]), rows
+            self._encode(texts), _joined([self.reference.encode(piece) for piece in mine]), rows
         )
 
     def _encode(self, texts: pa.Array) -> FlatIds:
@@ -245,16 +242,17 @@ def _joined(pieces: list[FlatIds]) -> FlatIds:
 
 
 def _spliced(flat: FlatIds, others: FlatIds, rows: np.ndarray[Any, Any]) -> FlatIds:
-    """Return `flat` with the ids of `others` as those of `rows`, which have none in it."""
+    """Return `flat` with the ids of `others` in place of those of `rows`."""
     lengths = np.diff(flat.offsets)
-    is_other = np.zeros(len(lengths), bool)
-    is_other[rows] = True
     lengths[rows] = np.diff(others.offsets)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    ids = np.empty(int(offsets[-1]), np.uint32)
-    from_others = np.repeat(is_other, lengths)
-    ids[from_others], ids[~from_others] = others.ids, flat.ids
-    return FlatIds(ids=ids, offsets=offsets)
+    parts, begin = [], 0
+    for place, row in enumerate(rows.tolist()):
+        parts += [flat.ids[begin : flat.offsets[row]], others.of_text(place)]
+        begin = flat.offsets[row + 1]
+    return FlatIds(
+        ids=np.concatenate([*parts, flat.ids[begin:]]),
+        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+    )
 
 
 class Sample:
