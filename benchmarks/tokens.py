@@ -108,6 +108,7 @@ def against_engine(
     say("  loading the tokenizer and its engine, CPU s (once)", found["loading"])
     say("  ours: tokens, CPU s", found["tokenizing"])
     say("  ours: shards, CPU s", found["sharding"])
+    say("  ours: both in a process's first run, CPU s", found["first"])
     say("  ours, MB per CPU s", size / 1e6 / total)
     say("  the bare engine, CPU s", engine)
     say("  reading, writing and hashing alone, CPU s", found["floor"])
