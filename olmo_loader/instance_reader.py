@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from olmo_loader.document_search import DocumentSearch
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.first_touch import FirstTouch, Read
 from olmo_loader.instance_filter import FilterBits
+from olmo_loader.label_mask_rows import LabelMaskRows
 from olmo_loader.overriding import override
 from olmo_loader.shard_files import DOCS_SUFFIX, SidecarNames
 from olmo_loader.token_files import check_first_ids
@@ -130,14 +131,6 @@ def widen(raw: NDArray[Any]) -> NDArray[np.int64]:
     return ids
 
 
-def _is_masked(read: tuple[str | None, int, memoryview]) -> TypeGuard[tuple[str, int, memoryview]]:
-    """Return whether the file has a label mask; fill the row with True if it has none."""
-    if read[0] is None:
-        read[2][:] = b"\1" * len(read[2])
-        return False
-    return True
-
-
 class _Rows:
     """An uninitialized table, and its rows as buffers to read into."""
 
@@ -170,9 +163,10 @@ class InstanceReader:
         """Global number of each file's first instance, int64 ``(files + 1,)``; last = number."""
         self._size = int(self.first_instances[-1])
         self._names: list[str] = list(map(str, files.paths))
-        self._mask_names: list[str | None] | None = None
+        self._masks: LabelMaskRows | None = None
         if files.label_mask_paths is not None:
-            self._mask_names = [p if p is None else str(p) for p in files.label_mask_paths]
+            masks = [p if p is None else str(p) for p in files.label_mask_paths]
+            self._masks = LabelMaskRows(self.ranges, masks, files.num_tokens, files.sequence_length)
         self._checked = bytearray(0 if files.described else len(files.paths))
         self._mine = threading.local()
         self.filter_bits: FilterBits | None = None
@@ -247,14 +241,9 @@ class InstanceReader:
     def _rows_of(self, count: int, *, reuse: bool) -> _Rows:
         if not reuse:
             return _Rows(count, self.files.sequence_length, self.files.dtype)
-        return self._own_rows("ids", count, self.files.dtype)
-
-    def _own_rows(self, name: str, count: int, dtype: np.dtype[Any]) -> _Rows:
-        """Return memory of this thread, the same until another number of rows is asked for."""
-        rows: _Rows | None = getattr(self._mine, name, None)
+        rows: _Rows | None = getattr(self._mine, "rows", None)
         if rows is None or len(rows.views) != count:
-            rows = _Rows(count, self.files.sequence_length, dtype)
-            setattr(self._mine, name, rows)
+            rows = self._mine.rows = _Rows(count, self.files.sequence_length, self.files.dtype)
         return rows
 
     def _read_ids(self, files: list[int], starts: list[int], rows: _Rows) -> NDArray[Any]:
@@ -299,14 +288,9 @@ class InstanceReader:
                 self._checked[file] = 1
 
     def _read_masks(self, files: list[int], starts: list[int]) -> NDArray[np.bool_]:
-        names = self._mask_names
-        if names is None:
+        if self._masks is None:
             return np.ones((len(files), self.files.sequence_length), bool)
-        rows = self._own_rows("masks", len(files), np.dtype(np.uint8))
-        reads = zip(map(names.__getitem__, files), starts, rows.views, strict=True)
-        self.ranges.read_many([read for read in reads if _is_masked(read)])
-        mask: NDArray[np.bool_] = rows.table != 0
-        return mask
+        return self._masks.read(files, starts)
 
     def _spans_inside(self, files: list[int], starts: list[int]) -> list[tuple[int, int, int]]:
         length, all_spans = self.files.sequence_length, self.files.masked_spans or {}
