@@ -30,11 +30,14 @@ from tests.olmo_loader.small_data import SmallDataset, make_small
 from tests.shared_data import CHECKOUT
 
 TRAINING = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from typing import Any
 from torch.utils.data import DataLoader
 from olmo_loader import DataCollator, IterableDataset, MemMapDataset, build_train_dataloader
+
+# Whoever started the tests in the background may have had it ignored, which is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def main(kind, folder, work_dir):
     if kind == "torch":
