@@ -47,10 +47,11 @@ class LabelMaskRows:
         self._ranges, self._names, self._num_tokens = ranges, names, num_tokens
         self._length, self._width = sequence_length, -(-sequence_length // 8)
         self._packed: dict[int, bytes] = {}
-        self._blank = bytes(self._width)
+        self._blank, self._ones = bytes(self._width), b"\xff" * self._width
         self._asked: dict[int, int] = {}
         self._left = memory_bytes if ranges.is_local else 0
-        self._lock = threading.Lock()
+        self._loading = threading.Lock()
+        """Held by the one thread that loads a mask; the others go on by rows meanwhile."""
 
     def read(self, files: list[int], starts: list[int]) -> NDArray[np.bool_]:
         """Return a new array ``(instances, sequence_length)``, True where a token counts.
@@ -66,12 +67,14 @@ class LabelMaskRows:
         parts, others = [], []
         for row, (file, start) in enumerate(zip(files, starts, strict=True)):
             held = packed.get(file)
-            if held is None:
-                others.append(row)
-                parts.append(self._blank)
-            else:
+            if held is not None:
                 begin = start // size * width
                 parts.append(held[begin : begin + width])
+            elif self._names[file] is None:
+                parts.append(self._ones)
+            else:
+                others.append(row)
+                parts.append(self._blank)
         bits = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, width)
         mask: NDArray[np.bool_] = np.unpackbits(bits, axis=1, count=size).view(bool)
         if others:
@@ -82,13 +85,13 @@ class LabelMaskRows:
         self, mask: NDArray[np.bool_], files: list[int], starts: list[int], rows: list[int]
     ) -> None:
         """Fill some rows of ``mask`` from their files."""
-        table = np.ones((len(rows), self._length), np.uint8)
-        reads = []
-        for place, row in enumerate(rows):
-            name = self._names[files[row]]
-            if name is not None:
-                reads.append((name, starts[row], table[place].data))
-        self._ranges.read_many(reads)
+        table = np.empty((len(rows), self._length), np.uint8)
+        self._ranges.read_many(
+            [
+                (self._name(files[row]), starts[row], table[place].data)
+                for place, row in enumerate(rows)
+            ]
+        )
         mask[rows] = table != 0
         if self._left:
             for row in rows:
@@ -96,22 +99,24 @@ class LabelMaskRows:
 
     def _load_if_worth_it(self, file: int) -> None:
         count = int(self._num_tokens[file]) // self._length
-        with self._lock:
-            asked = self._asked[file] = self._asked.get(file, 0) + 1
-            size = count * self._width
-            if asked < max(_ASKED_OFTEN, count // _READ_SHARE) or size > self._left:
-                return
-            if file in self._packed:
-                return
-            self._left -= size
-            self._packed[file] = self._load(self._names[file], count)
-            del self._asked[file]
+        size = count * self._width
+        # A count that two threads raise at once may miss one: it only says when it is worth it.
+        asked = self._asked[file] = self._asked.get(file, 0) + 1
+        if asked < max(_ASKED_OFTEN, count // _READ_SHARE) or size > self._left:
+            return
+        if not self._loading.acquire(blocking=False):
+            return
+        try:
+            if file not in self._packed and size <= self._left:
+                self._packed[file] = self._load(self._name(file), count)
+                self._left -= size
+                self._asked.pop(file, None)
+        finally:
+            self._loading.release()
 
-    def _load(self, name: str | None, count: int) -> bytes:
+    def _load(self, name: str, count: int) -> bytes:
         """Return the bits of a mask's instances, each in whole bytes."""
-        found = np.full((count, self._width), 0xFF, np.uint8)
-        if name is None:
-            return found.tobytes()
+        found = np.empty((count, self._width), np.uint8)
         step = max(_BLOCK_BYTES // self._length, 1)
         table: NDArray[Any] = np.empty((min(step, count), self._length), np.uint8)
         for first in range(0, count, step):
@@ -119,3 +124,8 @@ class LabelMaskRows:
             self._ranges.read_many([(name, first * self._length, part.reshape(-1).data)])
             found[first : first + len(part)] = np.packbits(part != 0, axis=1)
         return found.tobytes()
+
+    def _name(self, file: int) -> str:
+        name = self._names[file]
+        assert name is not None  # rows of files without a mask are not read
+        return name
