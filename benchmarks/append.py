@@ -18,12 +18,12 @@ import numpy as np
 from assets.root import Root
 from assets.sharding.groups import Group
 from assets.sharding.index import ShardIndex
-from olmo_loader.shard_format import SIDECAR_SUFFIXES, TOKENS_SUFFIX, ShardWriter
+from benchmarks.plan_data import EOS, VOCAB, shard_writer
+from olmo_loader.shard_format import SIDECAR_SUFFIXES, TOKENS_SUFFIX
 from olmo_loader.shard_index import FIRST_SEQ, add_record, index_name, shard_name
 
 APPENDS = 50
 DOCUMENTS, LENGTH = 4, 256
-EOS, VOCAB = 1, 50_000
 SOURCE = "web"
 
 
@@ -76,21 +76,7 @@ def _link(dataset: Path, first: str, shard: str) -> None:
 def _write_shard(dataset: Path, number: int) -> tuple[str, dict[str, Any]]:
     """Write a shard; return its name and header."""
     shard = _name(number)
-    path = dataset / shard
-    writer = ShardWriter(
-        path.parent,
-        path.stem,
-        dtype="uint16",
-        vocab_size=VOCAB,
-        eos_token_id=EOS,
-        pad_token_id=EOS,
-        bos_policy="none",
-        tokenizer_sha256="ab" * 32,
-        source=SOURCE,
-        generation=1,
-        stratum=None,
-        split="train",
-    )
+    writer = shard_writer(dataset / shard, SOURCE)
     with writer:
         ids = np.full(DOCUMENTS * LENGTH, 2 + number % (VOCAB - 2), np.uint16)
         starts = np.arange(0, len(ids), LENGTH)

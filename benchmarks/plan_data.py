@@ -66,6 +66,24 @@ def fake_records(instances: int, shard_instances: int = SHARD_INSTANCES) -> list
     return records
 
 
+def shard_writer(path: Path, source: str) -> ShardWriter:
+    """Return the writer of a training shard of a benchmark; `path` is that of its ids."""
+    return ShardWriter(
+        path.parent,
+        path.stem,
+        dtype="uint16",
+        vocab_size=VOCAB,
+        eos_token_id=EOS,
+        pad_token_id=PAD,
+        bos_policy="none",
+        tokenizer_sha256="ab" * 32,
+        source=source,
+        generation=1,
+        stratum=None,
+        split="train",
+    )
+
+
 def write_data_set(folder: Path, lengths: np.ndarray) -> Root:
     """Write shards of documents of these lengths, and their index."""
     root, previous = Root(str(folder)), None
@@ -74,20 +92,7 @@ def write_data_set(folder: Path, lengths: np.ndarray) -> Root:
         own = lengths[begin : begin + SHARD_DOCUMENTS]
         name = shard_name("web", seq, f"{seq:016x}")
         path = folder / "dataset" / name
-        writer = ShardWriter(
-            path.parent,
-            path.stem,
-            dtype="uint16",
-            vocab_size=VOCAB,
-            eos_token_id=EOS,
-            pad_token_id=PAD,
-            bos_policy="none",
-            tokenizer_sha256="ab" * 32,
-            source="web",
-            generation=1,
-            stratum=None,
-            split="train",
-        )
+        writer = shard_writer(path, "web")
         with writer:
             ends = np.cumsum(own)
             ids = rng.integers(2, VOCAB, int(ends[-1]), dtype=np.uint16)
