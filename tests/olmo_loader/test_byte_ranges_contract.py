@@ -14,6 +14,7 @@ from olmo_loader.byte_range import ByteRanges
 from olmo_loader.errors import MissingFileError, ShortReadError
 from olmo_loader.locations import join, open_ranges
 from olmo_loader.retrying import RetryPolicy
+from tests.olmo_loader.s3_server import s3_server
 from tests.olmo_loader.web_server import serve
 
 SIZE = 300_000
@@ -21,16 +22,6 @@ CONTENT = np.random.default_rng(0).integers(0, 256, SIZE, dtype=np.uint8).tobyte
 POLICY = RetryPolicy(attempts=3, first_wait_s=0.01, total_s=20, request_s=10)
 KINDS = ["local", "http", "http with a cache", pytest.param("s3", marks=pytest.mark.s3)]
 Place = tuple[ByteRanges, str]
-
-
-@pytest.fixture(scope="module")
-def s3_endpoint() -> Iterator[str]:
-    server_module = pytest.importorskip("moto.server")
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -43,7 +34,10 @@ def place(request, tmp_path_factory) -> Iterator[Place]:
     if kind == "local":
         yield open_ranges(folder), str(folder)
     elif kind == "s3":
-        yield s3_place(request.getfixturevalue("s3_endpoint"), folder)
+        with s3_server() as environment, pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            yield s3_place(folder)
     else:
         cache = folder / "cache" if "cache" in kind else None
         with serve(folder) as server:
@@ -51,16 +45,8 @@ def place(request, tmp_path_factory) -> Iterator[Place]:
             yield found, server.url
 
 
-def s3_place(endpoint: str, folder: Path) -> Place:
+def s3_place(folder: Path) -> Place:
     boto3 = pytest.importorskip("boto3")
-    patch = pytest.MonkeyPatch()
-    for name, value in {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        patch.setenv(name, value)
     client = boto3.client("s3")
     client.create_bucket(Bucket="loader")
     for name in ("with a space/data", "empty"):

@@ -23,6 +23,7 @@ from assets.sources.landing import inventory_digest, land
 from assets.sources.path_globs import expand_braces, matches
 from assets.sources.patterns import find_files
 from assets.sources.tasks import decode_tasks
+from tests.olmo_loader.s3_server import s3_server
 from tests.olmo_loader.web_server import WebServer, serve
 
 FILES = {
@@ -115,25 +116,15 @@ def test_a_bucket_gives_what_the_folder_gives(tmp_path, corpus, bucket):
 
 @pytest.fixture
 def bucket(corpus, monkeypatch):
-    moto = pytest.importorskip("moto.server")
     s3fs = pytest.importorskip("s3fs")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        ALLOWED_HOSTS_VARIABLE: "s3://corpora",
-    }.items():
-        monkeypatch.setenv(name, value)
-    system = s3fs.S3FileSystem(skip_instance_cache=True)
-    system.mkdir("corpora")
-    for name in FILES:
-        system.pipe(f"corpora/{name}", (corpus / name).read_bytes())
-    yield "corpora"
-    server.stop()
+    with s3_server() as environment:
+        for name, value in (environment | {ALLOWED_HOSTS_VARIABLE: "s3://corpora"}).items():
+            monkeypatch.setenv(name, value)
+        system = s3fs.S3FileSystem(skip_instance_cache=True)
+        system.mkdir("corpora")
+        for name in FILES:
+            system.pipe(f"corpora/{name}", (corpus / name).read_bytes())
+        yield "corpora"
 
 
 def test_names_that_no_server_lists_are_written_out(tmp_path, web):
