@@ -10,6 +10,7 @@
     engine.py       the fastest engine that gives the reference's ids
     conformance.py  texts that it must encode like the reference
     doubtful.py     characters of another version of Unicode, left to the reference
+    word_cuts.py    where a text may be cut, so that it gets no more than what stands around one
     assemble.py     EOS and BOS around ids, counted in the same pass
     encode.py       texts to one flat id array, in bounded batches
     token_bytes.py  the bytes each id stands for

@@ -5,7 +5,8 @@ character is a letter.
 What is assigned never changes its normalization, so only characters that one of the two does not
 know yet can differ. Those that Python knows and Unicode 3.2 did not are tried when an engine is
 loaded, in texts that show their order, their composition and their kind; those that Python does not
-know cannot be. A text that holds a character of either sort is encoded by the reference.
+know cannot be. What stands around a character of either sort is encoded by the reference
+(`word_cuts.py`), or the whole text.
 """
 
 from __future__ import annotations

@@ -62,7 +62,9 @@ def _steps(value: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
 
 def _is_split_of_words(steps: list[dict[str, Any]]) -> bool:
     """Return whether the last step is of bytes, and it or one known split before it of words."""
-    if not steps or steps[-1].get("type") != "ByteLevel" or steps[-1].get("add_prefix_space"):
+    if not steps or steps[-1].get("type") != "ByteLevel":
+        return False
+    if steps[-1].get("add_prefix_space", True):
         return False
     *before, last = steps
     if not before:

@@ -66,8 +66,6 @@ _IN_WORD = re.compile(rb"(?:(?<=[A-Za-z])[\x80-\xff]|[\x80-\xff](?=[A-Za-z]))")
 MIN_IN_WORD = 0.6
 """Share of foreign bytes beside an ASCII letter from which on a text is in the Latin script."""
 _WESTERN = frozenset({"cp1252", "iso8859-1", "iso8859-15"})
-_CAPITAL_IN_WORD = re.compile(rb"(?<=[a-z])[\x8a\x8c\x8e\x9f\xc0-\xd6\xd8-\xde]")
-"""A capital of windows-1252 after a small letter: in Mac Roman the apostrophe of `it's`, an e."""
 
 
 def detect_charset(data: bytes) -> str | None:

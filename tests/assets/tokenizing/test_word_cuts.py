@@ -102,6 +102,7 @@ VALUE = {
         {"pre_tokenizer": None},
         {"pre_tokenizer": {"type": "Metaspace"}},
         {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}},
+        {"pre_tokenizer": {"type": "ByteLevel", "use_regex": True}},
         {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}},
         {"model": {"type": "Unigram"}},
         {"model": {"type": "BPE", "dropout": 0.1}},
