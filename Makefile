@@ -15,10 +15,12 @@ run: $(VENV)/.platform
 ui: $(VENV)/.platform
 	$(BIN)/olmo-data ui
 
+# A worker that dies ends the run and is named: a restarted one waits for ever (pytest-xdist 3.8,
+# `--dist loadgroup`). A test that hangs for `faulthandler_timeout` dies so, with its stack printed.
 ## test: install with torch and the test tools, check and test everything
 test: $(VENV)/.test
 	$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --max-worker-restart=0
 
 ## test-deep: the tests that take minutes each
 test-deep: $(VENV)/.test

@@ -36,8 +36,9 @@ from typing import Any
 from torch.utils.data import DataLoader
 from olmo_loader import DataCollator, IterableDataset, MemMapDataset, build_train_dataloader
 
-# Whoever started the tests in the background may have had it ignored, which is inherited.
+# Whoever started the tests may have had it ignored or held back, and both are inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 def main(kind, folder, work_dir):
     if kind == "torch":
@@ -94,10 +95,14 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(small: SmallDataset, tmp_path
         env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(temporary)},
         start_new_session=True,
     ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-        _, errors = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+            _, errors = process.communicate(timeout=60)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # or leaving the block waits for ever
+            raise
     assert process.returncode in {1, -signal.SIGINT, 130}
     assert b"KeyboardInterrupt" in errors
     deadline = time.monotonic() + 20
