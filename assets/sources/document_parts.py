@@ -46,6 +46,7 @@ class Part:
         self.num_bytes = 0
         self.lengths: Counter[int] = Counter()
         self.cut: Counter[str] = Counter()
+        self.marked: Counter[str] = Counter()
         self.decisions: Counter[str] = Counter()
         self.rules: dict[str, Counter[str]] = {"dropped": Counter(), "quarantined": Counter()}
         self._data = ParquetFile(self.data_path, DOCUMENTS)
@@ -94,6 +95,7 @@ class Part:
         self.lengths[max(len(text), 1).bit_length() - 1] += 1
         self.num_characters += len(record.text)
         self.cut.update(record.cut)
+        self.marked.update(record.marks)
 
     def _add_lost(self, identity: bytes, landed_path: str, record: Lost) -> None:
         decision = RULES[record.rule].decision
@@ -140,6 +142,7 @@ class Part:
             "bytes": self.num_bytes,
             "lengths": {str(1 << bits): count for bits, count in sorted(self.lengths.items())},
             **({"cut": dict(sorted(self.cut.items()))} if self.cut else {}),
+            **({"marked": dict(sorted(self.marked.items()))} if self.marked else {}),
         }
 
 

@@ -16,7 +16,7 @@ from assets.sources.landing_log import FileVersion, Generation, LandingLog, grou
 from assets.stage import StageTask
 
 STAGE = "documents"
-CODE_VERSION = 4
+CODE_VERSION = 5
 """Raised by hand when the same file would decode to other documents."""
 FREE_RECORDS = 1_000_000
 """Records that a file of any size may have."""

@@ -15,6 +15,7 @@ from assets.data_platform import OpenPlatform
 from assets.dedup.replace import UNCHANGED
 from assets.ordering.published import read_takedown_log
 from assets.root import Root
+from assets.sources.formats.record import MARKS
 from assets.stage import add_statistics
 from dagster_project.command_line.damaged_files import (
     damaged_lines,
@@ -45,6 +46,7 @@ def summary(platform: OpenPlatform, *, until: str, options: str) -> str:
         ("What each stage did with every source", stage_table(counts)),
         ("Why documents were lost", rule_table(counts, masked_rows(platform.root, counts))),
         ("Unchanged in files that changed: no loss, they stay", unchanged_table(counts)),
+        ("Kept, though not whole or not as announced", mark_table(counts.get("documents", {}))),
         ("Documents below a language score", language_table(counts.get("clean", {}))),
         ("What was changed in texts that stay", change_table(counts.get("clean", {}))),
         ("Personal data masked, values of each kind", pii_table(counts.get("clean", {}))),
@@ -86,6 +88,17 @@ def stage_table(counts: dict[str, dict[str, dict[str, Any]]]) -> pd.DataFrame:
             rows.append({"stage": stage, "source": "(all)"} | {str(k): v for k, v in total.items()})
     columns = ["stage", "source", "in", "kept", "modified", "dropped", "quarantined"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def mark_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Return one row per source and mark of documents that were decoded, but not as a whole."""
+    return pd.DataFrame(
+        [
+            {"source": source, "mark": mark, "documents": count, "meaning": MARKS[mark]}
+            for source, counts in sorted(by_source.items())
+            for mark, count in counts.get("marked", {}).items()
+        ]
+    )
 
 
 def language_table(by_source: dict[str, dict[str, Any]]) -> pd.DataFrame:

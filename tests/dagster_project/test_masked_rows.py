@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_project.command_line.query import visible
-from dagster_project.command_line.summary import masked_rows, pii_table, rule_table
+from dagster_project.command_line.summary import mark_table, masked_rows, pii_table, rule_table
 from olmo_loader.takedowns import takedown_name, takedown_record
 from tests.assets.ordering.small_data_set import SmallDataSet, document_id
 
@@ -49,3 +49,11 @@ def test_personal_data_is_counted_by_source_and_kind():
         {"source": "b", "email": 2, "phone": 0},
     ]
     assert pii_table({}).empty
+
+
+def test_documents_that_are_not_whole_are_counted_by_source_and_mark() -> None:
+    by_source: dict[str, dict[str, Any]]
+    by_source = {"b": {"marked": {"body_cut": 2}}, "a": {}}
+    assert mark_table(by_source).drop(columns="meaning").to_dict("records") == [
+        {"source": "b", "mark": "body_cut", "documents": 2}
+    ]

@@ -11,6 +11,7 @@ its lines. An empty field counts as no value: it is no metadata.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +21,14 @@ from assets.settings.sources import SourceSettings
 from assets.sources.formats.charset import decode_text, find_charset
 from assets.sources.formats.compression import DecodedStream
 from assets.sources.formats.fields import Fields, read_row
-from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record, UnusableError
+from assets.sources.formats.record import (
+    MAX_RECORD_BYTES,
+    Found,
+    Lost,
+    Record,
+    UnusableError,
+    marks_of,
+)
 from assets.sources.formats.transcode import ByteStream, Utf8Stream, utf8_stream
 
 DELIMITERS = ",;\t|"
@@ -104,9 +112,11 @@ def _read(
     kept.setdefault(source.text_field, "")
     record = read_row(dict(kept), position, Fields.of(source))
     if isinstance(record, Found) and utf8.charset != "utf-8":
-        record.metadata["charset"] = utf8.charset
+        described: dict[str, str | int] = {"charset": utf8.charset}
         if "\ufffd" in record.text:
-            record.metadata["num_replaced"] = record.text.count("\ufffd")
+            described["num_replaced"] = record.text.count("\ufffd")
+        record.metadata.update(described)
+        return dataclasses.replace(record, marks=marks_of(described))
     return record
 
 

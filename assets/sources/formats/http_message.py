@@ -23,6 +23,7 @@ _GZIP_WBITS = 31
 _GZIP_MAGIC = b"\x1f\x8b"
 _END_OF_HEADER = re.compile(rb"\r?\n\r?\n")
 _CHUNK_SIZE = re.compile(rb"\s{0,8}([0-9a-fA-F]{1,8})[ \t]{0,8}(?:;[^\r\n]{0,1024})?\r?\n")
+_NO_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "8bit", "binary"})
 _CHARSET = re.compile(r"charset\s{0,8}=\s{0,8}[\"']?\s{0,8}([^\s\"';,]{1,40})", re.IGNORECASE)
 
 
@@ -37,10 +38,13 @@ class HttpMessage:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body with its codings undone; `truncated` says what shows that bytes are missing."""
+    """A body with its codings undone."""
 
     data: bytes
     truncated: str | None = None
+    """What shows that bytes are missing."""
+    absent: tuple[str, ...] = ()
+    """Codings that the header announces and the body does not have; an earlier tool undid them."""
 
 
 def parse_http(block: bytes) -> HttpMessage:
@@ -67,15 +71,21 @@ def decode_body(message: HttpMessage) -> Body:
             to too much.
     """
     data, truncated = message.body, None
+    absent: list[str] = []
     declared = message.headers.get("content-length", "")
     if "chunked" in message.headers.get("transfer-encoding", "").lower():
         data, whole = join_chunks(data)
         truncated = None if whole else "chunked"
+        if data and data is message.body:
+            absent.append("chunked")
     elif declared.isdecimal() and len(declared) < 16 and len(data) < int(declared):
         truncated = "content-length"
     coding = message.headers.get("content-encoding", "").lower().strip()
-    data, whole = undo_coding(data, coding)
-    return Body(data, truncated if whole or truncated else "content-encoding")
+    coded = data
+    data, whole = undo_coding(coded, coding)
+    if coding not in _NO_CODINGS and data and data is coded:
+        absent.append(coding)
+    return Body(data, truncated if whole or truncated else "content-encoding", tuple(absent))
 
 
 def join_chunks(data: bytes) -> tuple[bytes, bool]:
@@ -112,7 +122,7 @@ def undo_coding(data: bytes, coding: str) -> tuple[bytes, bool]:
         return _undo_deflate(data)
     if coding in ("br", "zstd"):
         return _undo_stream(data, coding)
-    if coding in ("", "identity", "none", "utf-8", "utf8", "8bit", "binary"):
+    if coding in _NO_CODINGS:
         return data, True
     raise UnusableError("bad_body", f"the content coding {coding[:40]!r} is not known")
 

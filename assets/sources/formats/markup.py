@@ -44,6 +44,7 @@ def read_markup_file(stream: DecodedStream, name: str, read: ReadSettings) -> It
                 position=0,
                 content_type=CONTENT_TYPES[name],
                 metadata=record.metadata,
+                marks=record.marks,
             )
         else:
             yield convert(record, name)
@@ -67,4 +68,5 @@ def convert(record: Found, name: str) -> Record:
         fetched_at=record.fetched_at,
         # What the record itself says comes first.
         metadata=plain.metadata | record.metadata,
+        marks=record.marks,
     )

@@ -7,6 +7,7 @@ page gives the rows before it and one loss for the others; the next row group is
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from assets.sources.formats.charset import decode_text, describe
 from assets.sources.formats.compression import DecodedStream
 from assets.sources.formats.fields import Fields, read_row
 from assets.sources.formats.json_values import json_value
-from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record
+from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record, marks_of
 from assets.sources.formats.spool import spooled
 
 BATCH_BYTES = 4 << 20
@@ -190,6 +191,7 @@ def _read(row: dict[str, Any] | Exception, position: int, fields: Fields) -> Rec
             reason = f"a text longer than {MAX_RECORD_BYTES:,d} bytes"
             return Lost(rule="too_large", position=position, reason=reason)
         record.metadata.update(described)
+        return dataclasses.replace(record, marks=marks_of(described))
     return record
 
 

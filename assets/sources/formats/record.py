@@ -6,6 +6,7 @@ file, and the `warcinfo`, `request` and `metadata` records of a WARC file, which
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -33,6 +34,8 @@ class Found:
     """JSON values only."""
     cut: dict[str, int] = field(default_factory=dict)
     """Characters cut off as boilerplate, by kind; also in the document's metadata."""
+    marks: tuple[str, ...] = ()
+    """Keys of `MARKS`: in what it is not whole, or not what was announced. Counted by the stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,19 @@ def _quarantined(meaning: str) -> Rule:
 
 def _dropped(meaning: str) -> Rule:
     return Rule("dropped", meaning)
+
+
+MARKS = {
+    "body_cut": "the body ends before its length, its last chunk or its compressed stream does",
+    "coding_absent": "the header announces a coding that the body does not have",
+    "undecodable": "bytes that the charset has no character for became U+FFFD",
+}
+"""Why a document is counted although it is kept; its metadata tell the particulars."""
+_MARK_OF = {
+    "truncated": "body_cut",
+    "coding_absent": "coding_absent",
+    "num_replaced": "undecodable",
+}
 
 
 RULES: dict[str, Rule] = {
@@ -130,3 +146,8 @@ RULES: dict[str, Rule] = {
 }
 """Every rule of the documents stage. Quarantined: should have been readable, counts against
 `limits.max_quarantined`. Dropped: read as intended, and not a text."""
+
+
+def marks_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the marks that metadata of our own, not of the user's columns, stand for."""
+    return tuple(mark for key, mark in _MARK_OF.items() if key in metadata)

@@ -29,7 +29,7 @@ from assets.sources.formats.http_message import (
     mime_of,
     parse_http,
 )
-from assets.sources.formats.record import Found, Lost, Record, UnusableError
+from assets.sources.formats.record import Found, Lost, Record, UnusableError, marks_of
 from assets.sources.formats.urls import clean_url
 from assets.sources.formats.warc_records import WarcRecord, iter_warc_records
 
@@ -104,6 +104,7 @@ def _read_block(kind: str, headers: dict[str, str], block: bytes, position: int)
         content_type=mime,
         fetched_at=parse_date(headers.get("warc-date", "")),
         metadata=metadata,
+        marks=marks_of(metadata),
     )
 
 
@@ -120,6 +121,8 @@ def _describe_record(kind: str, headers: dict[str, str], body: Body) -> dict[str
     truncated = headers.get("warc-truncated") or body.truncated
     if truncated:
         metadata["truncated"] = truncated
+    if body.absent:
+        metadata["coding_absent"] = list(body.absent)
     return metadata
 
 

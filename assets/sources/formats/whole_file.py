@@ -17,7 +17,7 @@ from assets.sources.formats.charset import (
 from assets.sources.formats.code_languages import find_language
 from assets.sources.formats.compression import DecodedStream
 from assets.sources.formats.fields import CODE_TYPE, LANGUAGE_KEY
-from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record
+from assets.sources.formats.record import MAX_RECORD_BYTES, Found, Lost, Record, marks_of
 
 
 def read_html_file(stream: DecodedStream) -> Iterator[Record]:
@@ -59,6 +59,11 @@ def _read_document(stream: DecodedStream, content_type: str) -> Iterator[Record]
     if not decoded.text or looks_binary(decoded.text):
         yield Lost(rule="not_text", position=0, reason="the content is binary")
         return
+    metadata = describe(decoded)
     yield Found(
-        text=decoded.text, position=0, content_type=content_type, metadata=describe(decoded)
+        text=decoded.text,
+        position=0,
+        content_type=content_type,
+        metadata=metadata,
+        marks=marks_of(metadata),
     )

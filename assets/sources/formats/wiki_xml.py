@@ -1,8 +1,8 @@
 """Pages of a MediaWiki XML export, the last revision of each, as plain text.
 
-Redirects, pages of other namespaces than `read.namespaces` and pages that are not wikitext
-(scripts, style sheets, data) are ledger rows of their own. Templates, references and what else is
-left out of a text is counted in its metadata.
+Redirects (by their element or by their text), pages of other namespaces than `read.namespaces` and
+pages that are not wikitext (scripts, style sheets, data) are ledger rows of their own. Templates,
+references and what else is left out of a text is counted in its metadata.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from assets.sources.formats.record import (
     Lost,
     Record,
     UnusableError,
+    marks_of,
 )
 from assets.sources.formats.transcode import Utf8Stream, utf8_stream
 from assets.sources.formats.warc import parse_date
+from assets.sources.formats.wiki_redirects import redirect_target
 from assets.sources.formats.wikitext import WikiNames, wikitext_to_text
 from assets.sources.formats.xml_elements import Element, ElementCutter, parse_element
 
@@ -119,6 +121,7 @@ def _make_document(
         metadata["charset"] = stream.charset
     if "\ufffd" in source and stream.num_replaced:
         metadata["num_replaced"] = source.count("\ufffd")
+    marks = marks_of(metadata)
     text = source
     if read.markup != "keep":
         plain = wikitext_to_text(source, wiki.names)
@@ -135,6 +138,7 @@ def _make_document(
         content_type="text/plain" if read.markup != "keep" else "text/x-wiki",
         fetched_at=parse_date(values.get("page/revision/timestamp", "")),
         metadata=metadata,
+        marks=marks,
     )
 
 
@@ -146,11 +150,13 @@ def _check_kind(values: dict[str, str], title: str, namespace: str, read: ReadSe
     """
     if not namespace.removeprefix("-").isdecimal() or len(namespace) > 9:
         raise UnusableError("bad_xml", f"the namespace is {namespace[:40]!r}")
+    model = values.get("page/revision/model", "wikitext")
     target = values.get("page/redirect@title")
+    if target is None and model == "wikitext":
+        target = redirect_target(values.get("page/revision/text", ""))
     if target is not None:
         raise UnusableError("redirect", f"{title[:100]!r} leads to {target[:100]!r}")
     if int(namespace) not in read.namespaces:
         raise UnusableError("other_namespace", f"{title[:100]!r} is in namespace {namespace}")
-    model = values.get("page/revision/model", "wikitext")
     if model != "wikitext":
         raise UnusableError("not_text", f"{title[:100]!r} is {model[:40]}, not wikitext")

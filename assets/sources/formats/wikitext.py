@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assets.sources.formats.plain_text import Plain
+from assets.sources.formats.record import UnusableError
 from assets.sources.formats.wiki_lines import tidy_lines
+from assets.sources.formats.wiki_redirects import redirect_target
 from assets.sources.formats.wiki_templates import expand_template
 
 MAX_DEPTH = 40
@@ -70,7 +72,14 @@ class WikiNames:
 
 
 def wikitext_to_text(source: str, names: WikiNames | None = None) -> Plain:
-    """Return the plain text of a page."""
+    """Return the plain text of a page.
+
+    Raises:
+        UnusableError: the page only leads to another.
+    """
+    target = redirect_target(source)
+    if target is not None:
+        raise UnusableError("redirect", f"the page leads to {target[:100]!r}")
     converter = _Converter(names or WikiNames())
     converter.feed(_without_comments(source.replace("\0", "")))
     return converter.finish()

@@ -324,3 +324,14 @@ def test_the_limit_on_records_is_in_a_fingerprint_only_where_it_was_set() -> Non
     assert decode_fingerprint(source, ()) == decode_fingerprint(source, (), (), 1.0)
     limits = (1.0, 2.0, 0.25, None)
     assert len({decode_fingerprint(source, (), (), limit) for limit in limits}) == len(limits)
+
+
+def test_documents_that_are_not_whole_are_counted_and_columns_of_the_user_are_not(
+    root: Root, tmp_path: Path
+) -> None:
+    cut = land(tmp_path, "cut.warc", page("hello", extra="WARC-Truncated: length\r\n"))
+    undecodable = land(tmp_path, "u.txt", "Żółć Ωμέγα ".encode() * 9 + b"\xff")
+    own = land(tmp_path, "own.jsonl", b'{"text": "good", "truncated": true, "num_replaced": 1}\n')
+    statistics = [entry.statistics for entry in decode(root, cut, undecodable, own)]
+    assert [each["marked"] for each in statistics] == [{"body_cut": 1, "undecodable": 1}]
+    assert "marked" not in decode(root, own)[0].statistics

@@ -148,11 +148,32 @@ def test_a_body_cut_by_the_server_is_kept_and_marked(body: bytes, extra: str, to
     assert BODY.decode().startswith(found.text)
     assert len(found.text) > 50
     assert found.metadata == {"truncated": told}
+    assert found.marks == ("body_cut",)
 
 
 def test_a_cut_that_the_crawler_made_is_marked() -> None:
     (found,) = only_found(read_bytes(page("a", extra="WARC-Truncated: length\r\n")))
     assert found.metadata == {"truncated": "length"}
+    assert found.marks == ("body_cut",)
+
+
+@pytest.mark.parametrize(
+    ("codings", "absent"),
+    [
+        (("Transfer-Encoding: chunked",), ["chunked"]),
+        (("Content-Encoding: gzip",), ["gzip"]),
+        (("Transfer-Encoding: chunked", "Content-Encoding: br"), ["chunked", "br"]),
+        (("Content-Encoding: identity",), None),
+    ],
+)
+def test_a_coding_that_is_announced_and_not_there_is_marked(
+    codings: tuple[str, ...], absent: list[str] | None
+) -> None:
+    extra = "".join(f"{line}\r\n" for line in codings)
+    (found,) = only_found(read_bytes(record(http(BODY, extra=extra))))
+    assert found.text == BODY.decode()
+    assert found.metadata == ({"coding_absent": absent} if absent else {})
+    assert found.marks == (("coding_absent",) if absent else ())
 
 
 @pytest.mark.parametrize(

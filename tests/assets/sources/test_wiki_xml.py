@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import bz2
+import json
 
 import pytest
 
@@ -141,3 +142,38 @@ def test_a_page_with_a_damaged_start_is_counted() -> None:
     assert outcomes(last, "a.xml", format="wiki_xml") == ["one", "two", "three", "<bad_xml>"]
     first = data.replace(b"<page>", b"<Page>", 1)
     assert outcomes(first, "a.xml", format="wiki_xml") == ["<bad_xml>", "two", "three", "four"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#REDIRECT [[B]]",
+        "#redirect:[[B|b]] {{R from move}}",
+        "\n #WEITERLEITUNG [[B#part]]",
+        "#Перенаправление [[B]]",
+        "#YÖNLENDİRME [[B]]",
+        "#yönlendirme [[B]]",
+        "\uff03転送\n[[B]]",
+    ],
+)
+def test_redirects_without_an_element_are_told_by_their_text(text: str) -> None:
+    page = dump(wiki_page(text, title="A"))
+    (lost,) = only_lost(read_bytes(page, "dump"))
+    assert (lost.rule, lost.reason.split(" leads to ")[0]) == ("redirect", "'A'")
+    assert outcomes(page, "dump", read=ReadSettings(markup="keep")) == ["<redirect>"]
+    row = json.dumps({"text": text}).encode()
+    assert outcomes(row, read=ReadSettings(text_markup="wikitext")) == ["<redirect>"]
+    assert outcomes(row) == [text]  # plain text, as the source says
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["#Redirects of [[B]]", "# REDIRECT [[B]]", "#REDIRECT B", "a\n#REDIRECT [[B]]", "#[[B]]"],
+)
+def test_pages_that_only_look_like_redirects_are_kept(text: str) -> None:
+    assert len(only_found(read_bytes(dump(wiki_page(text)), "dump"))) == 1
+
+
+def test_a_script_with_the_text_of_a_redirect_is_a_script() -> None:
+    page = wiki_page("#REDIRECT [[B]]").replace("<model>wikitext", "<model>javascript")
+    assert outcomes(dump(page), "dump") == ["<not_text>"]
