@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olmo_loader.errors import StateError
 from olmo_loader.overriding import override
 from olmo_loader.records import canonical_json
 
@@ -97,6 +98,24 @@ def _runs(rows: NDArray[Any]) -> dict[str, Any]:
         for begin in range(0, len(rows), run)
     ]
     return {"count": len(rows), "run": run, "hashes": hashes}
+
+
+def check_brief(brief: Any) -> None:
+    """Look at what came back with a state.
+
+    Raises:
+        StateError: it is neither None nor such as `brief_shards` and `brief_files` return.
+    """
+    if isinstance(brief, list):
+        sound = all(isinstance(entry, list) and entry for entry in brief)
+    elif isinstance(brief, dict):
+        numbers = [brief.get("count"), brief.get("run")]
+        sound = all(type(number) is int and number > 0 for number in numbers)
+        sound = sound and isinstance(brief.get("hashes"), list)
+    else:
+        sound = brief is None
+    if not sound:
+        raise StateError(f"not a loader state: files is {str(brief)[:200]}")
 
 
 def explain_brief(old: Any, new: Any, names: Sequence[str]) -> list[str]:

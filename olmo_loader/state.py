@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.errors import StateError
+from olmo_loader.file_list import check_brief
 
 STATE_VERSION = 2
 _LATER_FIELDS = frozenset({"balance_attention", "files"})
@@ -22,10 +24,18 @@ _LATER_FIELDS = frozenset({"balance_attention", "files"})
 
 _MOST_TOKENS = 1 << 63
 """They are counted in int64."""
-_COUNTS = (
-    *("takedown", "sequence_length", "seed", "epoch", "instances", "total_size"),
-    *("steps", "last_begin", "num_files", "num_instances"),
-)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "fingerprint": (str,),
+    "plan": (str, NoneType),
+    "shuffle": (bool,),
+    "global_batch_size": (int, NoneType),
+    "world_size": (int, NoneType),
+    "balance_attention": (bool,),
+    "tokens_per_source": (dict,),
+    "files": (list, dict, NoneType),
+}
+"""What a field of JSON is; a whole number where it is not named here."""
+_AT_LEAST = {"epoch": 0, "global_batch_size": 1, "world_size": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +96,14 @@ class LoaderState:
         differing = (value.keys() ^ known) - (_LATER_FIELDS - value.keys())
         if differing:
             raise StateError(f"not a loader state: {sorted(differing)} differ")
-        wrong = [name for name in _COUNTS if type(value[name]) is not int]
-        wrong += [name for name in ("tokens_per_source",) if not isinstance(value[name], dict)]
-        if wrong or value["epoch"] < 0:
-            named = wrong or ["epoch"]
-            raise StateError(f"not a loader state: {named[0]} is {value[named[0]]!r}")
+        for name, given in value.items():
+            # A bool is an int to isinstance, and is no number.
+            lowest = _AT_LEAST.get(name)
+            if type(given) not in _TYPES.get(name, (int,)) or (
+                lowest is not None and given is not None and given < lowest
+            ):
+                raise StateError(f"not a loader state: {name} is {given!r}")
+        check_brief(value.get("files"))
         for source, tokens in value["tokens_per_source"].items():
             if type(tokens) is not int or not 0 <= tokens < _MOST_TOKENS:
                 raise StateError(

@@ -219,6 +219,15 @@ NO_COUNTS: list[Any] = [None, "x", [], {}, 1.5, True, float("nan"), -1, 10**30]
         ({"epoch": -1}, "epoch is -1"),
         ({"instances": "8"}, "instances is '8'"),
         ({"tokens_per_source": None}, "tokens_per_source is None"),
+        ({"world_size": "2"}, "world_size is '2'"),
+        ({"world_size": 0}, "world_size is 0"),
+        ({"global_batch_size": True}, "global_batch_size is True"),
+        ({"balance_attention": 1}, "balance_attention is 1"),
+        ({"shuffle": None}, "shuffle is None"),
+        ({"plan": 7}, "plan is 7"),
+        ({"files": "a.npy"}, "files is 'a.npy'"),
+        ({"files": ["a.npy"]}, r"files is \['a.npy'\]"),
+        ({"files": {"count": 3, "run": 0, "hashes": []}}, "files is .*'run': 0"),
     ],
 )
 def test_a_state_of_something_else_is_refused(small, change, message: str):
