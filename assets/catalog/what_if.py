@@ -156,13 +156,13 @@ class _Rows:
         measured = {field.name for field in signals.type}
         for rule in self.rules:
             if rule.name == TOO_MANY:
-                columns[rule.column] = _num_pii(clean[rule.column], ledger)
+                columns[_key(rule)] = _num_pii(clean[rule.column], ledger)
             elif not rule.is_signal:
-                columns[rule.column] = clean[rule.column]
+                columns[_key(rule)] = clean[rule.column]
             elif rule.column in measured:
-                columns[rule.column] = pc.struct_field(signals, rule.column)
+                columns[_key(rule)] = pc.struct_field(signals, rule.column)
             else:
-                columns[rule.column] = pa.nulls(clean.num_rows, schema.field(rule.column).type)
+                columns[_key(rule)] = pa.nulls(clean.num_rows, schema.field(_key(rule)).type)
         return pa.table(columns, schema=schema)
 
     def _tokens(self, entry: PartEntry, rows: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -181,9 +181,15 @@ def _num_pii(replaced: pa.ChunkedArray, ledger: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(had_too_many, found, replaced)
 
 
+def _key(rule: JudgedRule) -> str:
+    """Return the name under which a rule's values are judged: signals may be named as columns."""
+    return f"signal {rule.column}" if rule.is_signal else rule.column
+
+
 def _field(rule: JudgedRule) -> pa.Field:
     if rule.is_signal:
-        return SIGNALS.field(SIGNALS.get_field_index(rule.column))
+        found = SIGNALS.field(SIGNALS.get_field_index(rule.column))
+        return found.with_name(_key(rule))
     return CLEAN.field(rule.column)
 
 
@@ -208,7 +214,7 @@ def _judge(
         ]
         for rule in rules:
             if rule.name in thresholds:
-                lacking = f'"{rule.column}" IS NULL AND {_concerned(rule, rules)}'
+                lacking = f'"{_key(rule)}" IS NULL AND {_concerned(rule, rules)}'
                 for effect, whose in ((UNMEASURED, "is_kept"), (ENDED, "NOT is_kept")):
                     found += _groups(
                         connection, effect, _text(rule.name), f"{whose} AND {lacking}", 0
@@ -239,7 +245,7 @@ def _failing(rules: tuple[JudgedRule, ...], thresholds: Mapping[str, float | Non
         if threshold is not None:
             sign = "<" if rule.is_least else ">"
             cases.append(
-                f'WHEN {_concerned(rule, rules)} AND "{rule.column}" {sign} '
+                f'WHEN {_concerned(rule, rules)} AND "{_key(rule)}" {sign} '
                 f"{float(threshold)!r}::DOUBLE THEN {_text(rule.name)}"
             )
     return f"CASE {' '.join(cases)} ELSE NULL END" if cases else "NULL"

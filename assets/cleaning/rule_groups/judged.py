@@ -21,11 +21,12 @@ from assets.cleaning.steps.urls import (
     URL_HARD_WORD,
     URL_SOFT_WORDS,
 )
-from assets.document import CLEAN
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings
 
 LABEL_SIGN = ":"
+_PLAIN = frozenset({LANGUAGE_SCORE, PERPLEXITY_RULE, TOO_MANY})
+"""Rules that compare a column of `CLEAN`."""
 
 
 class JudgedRule(NamedTuple):
@@ -34,7 +35,7 @@ class JudgedRule(NamedTuple):
     name: str
     """As in the ledger; `language_score:LABEL` where a language has a threshold of its own."""
     column: str
-    """A column of `CLEAN`, or else a field of `SIGNALS`."""
+    """A field of `SIGNALS`; of `_PLAIN` rules a column of `CLEAN`."""
     threshold: float | None
     """None where the rule or its group is off."""
     is_least: bool
@@ -44,8 +45,12 @@ class JudgedRule(NamedTuple):
 
     @property
     def is_signal(self) -> bool:
-        """Whether `column` is a field of `SIGNALS`."""
-        return self.column not in CLEAN.names
+        """Whether `column` is a field of `SIGNALS`.
+
+        Not told by the name: `num_words` is both, and they differ. The column counts at whitespace
+        in every language, the signal as the settings say, and only where the rules are asked.
+        """
+        return self.ledger_name not in _PLAIN
 
     @property
     def ledger_name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -52,11 +53,13 @@ def settings_of(folder, rules: CleaningRules) -> Settings:
     )
 
 
-def cleaned(folder, rules: CleaningRules = RULES) -> tuple[Root, Settings]:
+def cleaned(
+    folder, rules: CleaningRules = RULES, texts: Sequence[str] = TEXTS
+) -> tuple[Root, Settings]:
     for name in ("prose", "code"):
         (folder / name).mkdir(exist_ok=True)
     (folder / "code/a.jsonl").touch()
-    (folder / "prose/a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+    (folder / "prose/a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
     settings = settings_of(folder, rules)
     root = Root(settings.root)
     log = land(root, settings)
@@ -120,6 +123,21 @@ def test_lower_thresholds_let_documents_go_on(tmp_path):
     assert effects[0].words == 1 + 49
     assert effects[0].tokens is None
     assert len(effects[0].doc_ids) == 2
+
+
+def test_words_are_those_that_the_rules_count(tmp_path):
+    texts = [GOOD, GOOD.replace(" ", "-", 130), "\u4e2d\u6587\u7684\u8bdd\u3002 " * 9]
+    by_signs = GopherQualityRules(word_splitter="signs", min_alpha_word_ratio=None)
+    rules = CleaningRules(gopher_quality=by_signs)
+    root, settings = cleaned(tmp_path, rules, texts)
+    assert not dropped(root)
+    least = {"gopher_short_doc": 55.0}
+    # Chinese is not asked, and hyphens part words: by columns of `CLEAN`, two would go.
+    assert [effect.effect for effect in what_if(root, settings, least)] == [UNMEASURED]
+    (tmp_path / "then").mkdir()
+    then = CleaningRules(gopher_quality=dataclasses.replace(by_signs, min_words=55))
+    after_root, _ = cleaned(tmp_path / "then", then, texts)
+    assert not dropped(after_root)
 
 
 def test_shares_and_ids(tmp_path):
