@@ -99,7 +99,7 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(small: SmallDataset, tmp_path
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=120)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)  # or leaving the block waits for ever
             raise
