@@ -66,6 +66,26 @@ def open_platform(
     return OpenPlatform(root=opened, settings=settings)
 
 
+def open_for_run(
+    config: str, *, root: str | None = None, processes: int | None = None
+) -> OpenPlatform:
+    """Open a platform to bring its stages up to date: its tokenizer is checked too.
+
+    A tokenizer that is a file is refused before a text is read, not after all were cleaned.
+
+    Raises:
+        ConfigurationError: the configuration, or the tokenizer that it names, does not fit.
+        PinnedRootError: the configuration would change what the root has published.
+        RootError: the root cannot be used.
+    """
+    platform = open_platform(config, root=root, processes=processes)
+    # The library takes long to import; who only looks at a root does without.
+    from assets.tokenizing.train import check_configured  # noqa: PLC0415
+
+    check_configured(platform.root, platform.settings)
+    return platform
+
+
 def _check_strata(settings: Settings) -> None:
     """Refuse an expression now that the stage which uses it would refuse hours later."""
     for source in settings.sources:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 from typing_extensions import override
 
-from assets.data_platform import OpenPlatform, open_platform
+from assets.data_platform import OpenPlatform, open_for_run
 from dagster_project.run_tags import process_tag
 
 
@@ -26,5 +26,5 @@ class PlatformResource(dg.ConfigurableResource[None]):
             context.instance.add_run_tags(context.run.run_id, process_tag())
 
     def open(self) -> OpenPlatform:
-        """Load the configuration and open its root for writing."""
-        return open_platform(self.config, root=self.root or None, processes=self.processes or None)
+        """Load the configuration, open its root for writing, and check its tokenizer."""
+        return open_for_run(self.config, root=self.root or None, processes=self.processes or None)

@@ -12,6 +12,7 @@ Nothing ever replaces a pin: every id in the root would change its meaning.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
@@ -135,6 +136,40 @@ def materialize_tokenizer(root: Root, settings: Settings, log: LandingLog) -> To
     check_pin(root, settings, pin)
     _copy_to_dataset(root, pin)
     return pin
+
+
+def check_configured(root: Root, settings: Settings) -> None:
+    """Refuse a tokenizer that is a file now, not when texts are cleaned and wait for it.
+
+    A tokenizer that is trained in the root is known only then.
+
+    Raises:
+        ConfigurationError: the tokenizer cannot be used, see `load_tokenizer`.
+        PinnedRootError: the root has another tokenizer.
+    """
+    wanted = settings.tokenizer
+    pin = read_pin(root)
+    if pin is not None:
+        check_pin(root, settings, pin)
+    elif wanted.path is not None:
+        _check_loads(_read_configured(settings, root, None), wanted)
+
+
+@functools.lru_cache(maxsize=1)
+def _check_loads(data: bytes, settings: TokenizerSettings) -> None:
+    """Load a tokenizer to see that it can be: once per process, large ones take a second."""
+    _load_configured(data, settings, where=str(settings.path))
+
+
+def _load_configured(data: bytes, settings: TokenizerSettings, *, where: str) -> LoadedTokenizer:
+    return load_tokenizer(
+        data,
+        eos_token=settings.eos_token,
+        pad_token=settings.pad_token,
+        bos_token=settings.bos_token,
+        allow_holes=settings.allow_vocabulary_holes,
+        where=where,
+    )
 
 
 def check_pin(root: Root, settings: Settings, pin: TokenizerPin) -> None:
@@ -297,14 +332,7 @@ def _freeze(
     """Publish and pin a tokenizer; return the pin that holds, which may be another writer's."""
     sha256 = hashlib.sha256(data).hexdigest()
     name = f"models/tokenizer/{sha256}/tokenizer.json"
-    loaded = load_tokenizer(
-        data,
-        eos_token=settings.eos_token,
-        pad_token=settings.pad_token,
-        bos_token=settings.bos_token,
-        allow_holes=settings.allow_vocabulary_holes,
-        where=settings.path or name,
-    )
+    loaded = _load_configured(data, settings, where=settings.path or name)
     pin = TokenizerPin(
         file=root.publish_bytes(name, data),
         eos_token=settings.eos_token,

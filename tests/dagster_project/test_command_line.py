@@ -12,6 +12,8 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 import pytest
+import tokenizers
+from tokenizers import models
 
 from dagster_project.command_line.main import main
 from dagster_project.command_line.terminal import escape, format_table
@@ -157,6 +159,33 @@ def test_unknown_keys_name_the_file_and_the_nearest_key(config, capsys):
     assert main(["run", "--config", str(config)]) == 1
     error = capsys.readouterr().err
     assert "small.yaml: unknown key 'limit'; did you mean 'limits'?" in error
+
+
+def test_a_tokenizer_file_is_refused_before_anything_is_read(config, tmp_path, capsys):
+    words = tokenizers.Tokenizer(models.WordLevel({"a": 0, "<|endoftext|>": 3}, unk_token="a"))
+    words.add_special_tokens(["<|endoftext|>"])
+    words.save(str(tmp_path / "corpus/words.json"))
+    text = config.read_text()
+
+    def refused(tokenizer: str, message: str) -> None:
+        config.write_text(text.replace("{train: {vocab_size: 400}}", tokenizer))
+        assert main(["run", "--config", str(config), "--until", "documents"]) == 1
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "root/landings").exists()
+
+    refused("{path: none.json}", "none.json cannot be read: No such file")
+    refused("{path: words.json}", "words.json: 2 of 4 ids stand for nothing: 1, 2")
+    refused("{path: words.json, allow_vocabulary_holes: true, eos_token: '</s>'}", "'</s>' is not")
+
+
+def test_a_root_keeps_its_tokenizer_before_a_text_is_read(copied, tmp_path, capsys):
+    dataset = tmp_path / "root/dataset/dataset.json"
+    dataset.unlink()  # as after a run that was stopped before it published
+    write_text(tmp_path / "corpus/books/new.txt", "A book that nobody reads yet.")
+    copied.write_text(copied.read_text().replace("vocab_size: 400", "vocab_size: 500"))
+    assert main(["run", "--config", str(copied), "--until", "documents"]) == 1
+    assert "is pinned to the tokenizer" in capsys.readouterr().err
+    assert len(list((tmp_path / "root/landings").iterdir())) == 1
 
 
 def test_a_missing_folder_and_an_empty_one_are_named(config, tmp_path, capsys):
