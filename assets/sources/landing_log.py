@@ -12,7 +12,7 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from assets.canonical import canonical_json
 from assets.document import file_id
@@ -185,8 +185,11 @@ def read_log(root: Root) -> LandingLog:
             record = json.loads(data)
             follows = record["generation"] == number and record["prev"] == log.head
             entries = [LandingEntry(**entry) for entry in record["entries"]]
+            unknown = sorted({entry.op for entry in entries}.difference(get_args(Op)))
         except (ValueError, KeyError, TypeError) as error:
             raise IntegrityError(f"{root.url}: {name} is damaged: {error}") from error
+        if unknown:
+            raise IntegrityError(f"{root.url}: {name} is damaged: no file can be {unknown[0]!r}")
         if not follows:
             raise IntegrityError(f"{root.url}: {name} does not follow the record before it")
         log.apply(entries)

@@ -36,4 +36,15 @@ def as_finding(area: Area, name: str, findings: list[Finding]) -> Iterator[None]
     try:
         yield
     except (DataPlatformError, LoaderError, OSError) as error:
-        findings.append(Finding(area=area, name=name, message=str(error)))
+        # Many errors begin with the object that they are about.
+        message = _message(error).removeprefix(f"{name}: ")
+        findings.append(Finding(area=area, name=name, message=message))
+
+
+def _message(error: Exception) -> str:
+    """Return what happened, without the number that the system gives it."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename} is missing"
+    return f"{error.filename}: {error.strerror}"

@@ -8,7 +8,7 @@ from assets.sources.landing_log import LandingLog, read_log
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_data_set import verify_accounts, verify_published
 from assets.upkeep.verify_parts import Progress, load_manifests, verify_ledgers, verify_objects
-from assets.upkeep.verify_texts import Texts, verify_shard_ids, verify_texts
+from assets.upkeep.verify_texts import Texts, verify_shard_ids, verify_texts, verify_tokenizer
 
 
 def verify(
@@ -45,6 +45,7 @@ def verify(
     findings += verify_objects(root, manifests, full=full, progress=progress)
     if full:
         findings += verify_ledgers(root, manifests, progress)
+        findings += verify_tokenizer(root)
     findings += verify_published(root, log, full=full, progress=progress)
     if settings is not None and log is not None:
         progress("documents of shards, accounting")

@@ -23,6 +23,7 @@ from assets.ordering.plan_files import is_plain
 from assets.ordering.published import (
     Published,
     dataset_dir,
+    in_dataset,
     open_plan,
     read_published,
     read_shard_index,
@@ -38,6 +39,7 @@ from assets.sources.landing_log import LandingLog
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_parts import Progress
 from olmo_loader.dataset_file import DATASET_FILE
+from olmo_loader.plan import PLAN_FOLDER
 from olmo_loader.shard_files import open_docs
 from olmo_loader.shard_index import group_of
 from olmo_loader.verify import verify_dataset
@@ -59,6 +61,8 @@ def verify_published(
     if published is not None and full:
         for fault in verify_dataset(dataset_dir(root), progress):
             yield _from_sentence(root, fault)
+    if published is not None or not findings:
+        yield from _find_stray_plans(root, published)
     yield from _verify_shards(root, index, published, full=full, progress=progress)
     if published is not None:
         yield from _verify_plans(root, published, full=full)
@@ -160,6 +164,26 @@ def _verify_shards(
             if full:
                 check_document_ends(folder, record)
         yield from findings
+
+
+def _find_stray_plans(root: Root, published: Published | None) -> Iterator[Finding]:
+    """Name the plans that dataset.json does not name: nobody can open them."""
+    prefix = in_dataset(f"{PLAN_FOLDER}/")
+    found = {name.removeprefix(prefix).partition("/")[0] for name, _ in root.storage.list(prefix)}
+    if published is None:
+        if found:
+            message = (
+                f"missing, although there are plans ({', '.join(sorted(found))}): restore it from "
+                "a copy of the data set, or have the next olmo-data run publish"
+            )
+            yield Finding(area="data set", name=DATASET_FILE, message=message)
+        return
+    for plan_id in sorted(found.difference(published.file.plans)):
+        message = (
+            f"no plan that {DATASET_FILE} names: left by a run that ended before it published, or "
+            "given up; once it is a day old olmo-data gc --delete removes it"
+        )
+        yield Finding(area="data set", name=f"{PLAN_FOLDER}/{plan_id}", message=message)
 
 
 def _verify_plans(root: Root, published: Published, *, full: bool) -> Iterator[Finding]:

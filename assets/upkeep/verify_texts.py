@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from assets.errors import IntegrityError
 from assets.manifest import Manifest
 from assets.ordering.published import dataset_dir, read_shard_index
 from assets.root import Root
@@ -14,7 +15,7 @@ from assets.sharding.verify_shards import compare_shard
 from assets.sources.landing_log import LandingLog
 from assets.tokenizing.encode import single_threaded
 from assets.tokenizing.kept_parts import kept_tasks
-from assets.tokenizing.train import read_pin
+from assets.tokenizing.train import PIN, read_pin
 from assets.tokenizing.verify_tokens import SAMPLED, TokenVerifier
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_parts import Progress
@@ -49,15 +50,32 @@ def verify_shard_ids(
     yield from findings
 
 
+def verify_tokenizer(root: Root) -> Iterator[Finding]:
+    """Verify that the root has the tokenizer that its tokens were made with, byte for byte."""
+    findings: list[Finding] = []
+    with as_finding("tokens", PIN, findings):
+        pin = read_pin(root)
+        if pin is not None:
+            root.read_bytes(pin.file)
+        elif any(Manifest.load(root, "tokens").entries()):
+            raise IntegrityError(
+                "missing, although there are token parts: restore it from a copy of the root; a "
+                "run would pin whatever tokenizer is configured"
+            )
+    yield from findings
+
+
 def verify_texts(
     root: Root, log: LandingLog, texts: Texts, progress: Progress
 ) -> Iterator[Finding]:
     """Decode the documents of every token part and compare them with the kept texts."""
     findings: list[Finding] = []
-    pin = read_pin(root)
-    if texts == "none" or pin is None:
+    if texts == "none":
         return
-    with as_finding("tokens", "tokenizer", findings), single_threaded():
+    with as_finding("tokens", PIN, findings), single_threaded():
+        pin = read_pin(root)
+        if pin is None:
+            return
         verifier = TokenVerifier(root, pin.load(root))
         tokens = Manifest.load(root, "tokens")
         by_part = {(entry.source, entry.part): entry for entry in tokens.entries()}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from assets.document import LEDGER
+from assets.errors import IntegrityError
 from assets.manifest import Manifest, PartEntry, commit, list_segments
 from assets.root import Root
 from assets.settings.ordering import OrderingSettings
 from assets.settings.tokens import ShardingSettings
-from assets.upkeep.finding import Finding
+from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify import verify
+from assets.upkeep.verify_texts import Texts
 from tests.assets.ordering.grown_corpus import GrownCorpus
 from tests.journey.corpus import story, write_jsonl
 
@@ -71,6 +74,9 @@ def test_a_root_that_is_not_there_is_not_sound(tmp_path: Path) -> None:
 
 def test_an_unpublished_root_is_verified_as_far_as_it_is(grown: GrownCorpus) -> None:
     (grown.dataset / "dataset.json").unlink()
+    (lost,) = found_in(grown)
+    assert lost.sentence.startswith("data set: dataset.json: missing, although there are plans (")
+    shutil.rmtree(grown.dataset / "plans")
     assert found_in(grown) == []
     flip(only(grown.dataset, "shards/stories/*.docs.npy"))
     assert {item.area for item in found_in(grown)} == {"shards"}
@@ -135,6 +141,60 @@ def test_a_missing_file_is_found_without_reading_too(
     findings = found_in(two_generations, full=full)
     named = path.stem if "index" not in pattern else "1 is missing"
     assert any(named in item.sentence for item in findings)
+
+
+def test_a_plan_that_nothing_names_is_named(grown: GrownCorpus) -> None:
+    shutil.copytree(only(grown.dataset, "plans/*"), grown.dataset / "plans/0123456789abcdef")
+    (finding,) = found_in(grown)
+    assert finding.name == "plans/0123456789abcdef"
+    assert finding.message.startswith("no plan that dataset.json names")
+
+
+@pytest.mark.parametrize("texts", ["all", "none"])
+def test_the_tokenizer_of_a_root_is_verified_whatever_is_decoded(
+    grown: GrownCorpus, texts: Texts
+) -> None:
+    pin = grown.folder / "root/models/tokenizer/pin.json"
+    tokenizer = only(grown.folder, "root/models/tokenizer/*/tokenizer.json")
+    flip(tokenizer)
+    (finding,) = found_in(grown, texts=texts)
+    assert "tokenizer.json" in finding.message
+    tokenizer.unlink()
+    (finding,) = found_in(grown, texts=texts)
+    assert finding.message.endswith("tokenizer.json is missing")
+    pin.write_bytes(b"{}")
+    (finding,) = found_in(grown, texts=texts)
+    assert "pin.json is damaged" in finding.message
+    pin.unlink()
+    (finding,) = found_in(grown, texts=texts)
+    assert finding.message.startswith("missing, although there are token parts")
+
+
+def test_a_missing_shard_is_told_in_words(grown: GrownCorpus) -> None:
+    only(grown.dataset, "shards/stories/*.docs.npy").unlink()
+    sentences = [item.sentence for item in found_in(grown)]
+    assert any(sentence.endswith(".docs.npy is missing") for sentence in sentences)
+    assert not any("Errno" in sentence for sentence in sentences)
+
+
+def test_what_an_error_begins_with_is_not_said_twice() -> None:
+    findings: list[Finding] = []
+    for error in (
+        IntegrityError("x.npy: token 4: other ids"),
+        PermissionError(13, "Permission denied", "x.npy"),
+    ):
+        with as_finding("shards", "x.npy", findings):
+            raise error
+    assert [item.sentence for item in findings] == [
+        "shards: x.npy: token 4: other ids",
+        "shards: x.npy: Permission denied",
+    ]
+
+
+def test_a_landing_of_an_unknown_kind_is_damaged(grown: GrownCorpus) -> None:
+    record = only(grown.folder, "root/landings/*.json")
+    record.write_bytes(record.read_bytes().replace(b'"op":"add"', b'"op":"adq"', 1))
+    assert "no file can be 'adq'" in found_in(grown)[0].message
 
 
 def test_a_damaged_segment_of_a_manifest_is_named(grown: GrownCorpus) -> None:
