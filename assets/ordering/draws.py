@@ -7,6 +7,7 @@ the next draws of each group.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -111,18 +112,50 @@ class SegmentDraws:
         )
         if short is None or not strict:
             return
-        size = self.units[short].whole_size() * self.slots
-        rounds = 1.0 if mixture.exhausted == "error" else mixture.max_repetition[short]
+        raise ConfigurationError(self._shortage(short))
+
+    def _shortage(self, short: int) -> str:
+        """Return what is short, with the numbers, and what can be done."""
+        state, mixture, name = self.state, self.mixture, self.mixture.groups[short]
+        wanted, size = mixture.tokens, max(self._pass_tokens(self.units[short]), 1)
+        is_once = mixture.exhausted == "error"
         asked = "as many tokens as there are" if wanted is None else f"{wanted:,d} tokens"
-        share = mixture.share_table(np.array(mixture.weights) > 0)[-1][short] / ONE
-        needed = (wanted or 0) * share / max(size, 1)
-        raise ConfigurationError(
-            f"the mixture asks for {asked}, the best possible size is {state.tokens:,d}: "
-            f"{mixture.groups[short]} is short, it has {size:,d} tokens in instances, may be read "
-            f"{rounds:g} times and has share {share:.4f} (about {needed:.2f} epochs of it); set "
-            f"ordering.mixture.tokens to at most {state.tokens:,d}, its max_repetition to at least "
-            f"{needed:.2f}, lower its weight, or set ordering.mixture.exhausted to renormalise"
+        share = float(mixture.average_shares(wanted or state.tokens)[short])
+        needed = (wanted or state.tokens) * share
+        # A group may be a draw ahead of its share; what is said has to be enough.
+        passes = math.ceil(100 * (needed + self.slots) / size) / 100
+        remedies = [f"set ordering.mixture.tokens to at most {state.tokens:,d}"]
+        if mixture.exhausted == "renormalise":
+            remedies.append("raise the max_repetition of sources, all of which are exhausted")
+        elif is_once:
+            remedies += [f"lower the weight of {name}", "set exhausted to repeat or renormalise"]
+        else:
+            remedies += [
+                f"its max_repetition to at least {passes:.2f}",
+                "lower its weight, or set ordering.mixture.exhausted to renormalise",
+            ]
+        rounds = 1.0 if is_once else mixture.max_repetition[short]
+        return (
+            f"the mixture asks for {asked}, the best possible size is {state.tokens:,d}: {name} is "
+            f"short, it has {size:,d} tokens in instances, may be read {rounds:g} times and has "
+            f"share {share:.4f} (about {needed / size:.2f} epochs of it); {', '.join(remedies)}"
         )
+
+    def _pass_tokens(self, units: GroupUnits) -> int:
+        """Return the real tokens of one pass over a group."""
+        total = 0.0
+        for lot in units.whole:
+            count = float(lot.size * self.slots)
+            if self.tokens_of is not None and lot.count:
+                count = lot.size / lot.count * sum(map(self._tokens_in, lot.ranges.tolist()))
+            total += count
+        return round(total)
+
+    def _tokens_in(self, instances: Sequence[int]) -> int:
+        assert self.tokens_of is not None, "asked where instances have sizes of their own"
+        start, end = instances
+        blocks = (np.arange(at, min(at + BLOCK, end)) for at in range(start, end, BLOCK))
+        return sum(int(self.tokens_of(block).sum()) for block in blocks)
 
 
 class _Run:

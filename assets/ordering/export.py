@@ -33,12 +33,12 @@ class ExportReport:
     files: tuple[Path, ...]
     instances: int
     tokens: int
-    """Real tokens."""
+    """That count: neither padding nor masked."""
     slots: int
 
     @property
     def utilization(self) -> float:
-        """Real tokens over positions."""
+        """Tokens that count over positions."""
         return self.tokens / self.slots if self.slots else 0.0
 
 

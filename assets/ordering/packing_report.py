@@ -62,7 +62,13 @@ def report_packing(reports: Mapping[str, PackingReport]) -> dict[str, Any]:
 
 
 def low_utilization(name: str, report: Mapping[str, Any]) -> str | None:
-    """Return a warning if many positions of a group hold padding."""
+    """Return a warning if many positions of a group hold padding, or nothing of it is left."""
+    if not report["instances"] and report["dropped"]:
+        return (
+            f"{name}: packing drops all of its {report['dropped']:,d} documents "
+            f"({report['discarded_tokens']:,d} tokens), which are longer than an instance; longer "
+            "instances, or packing_options.long: fragment, keep them"
+        )
     if not report["instances"] or report["utilization"] >= LOW_UTILIZATION:
         return None
     return (

@@ -21,7 +21,8 @@ def execute(arguments: argparse.Namespace) -> int:
     say(
         f"plan {report.plan.plan_id}: {report.instances:,d} instances of "
         f"{report.plan.sequence_length:,d} tokens in {len(report.files):,d} files in "
-        f"{arguments.folder}, {report.utilization:.2%} of the positions used"
+        f"{arguments.folder}, {report.utilization:.2%} of the positions count (label masks leave "
+        "out padding and masked tokens)"
     )
     say("OLMo: data.paths from paths.txt, data.label_mask_paths the same names ending in .mask,")
     say(

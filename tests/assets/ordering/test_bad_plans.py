@@ -67,7 +67,7 @@ def test_repetition_above_the_cap(small: SmallDataSet) -> None:
     message = str(caught.value)
     assert "asks for 800 tokens, the best possible size is 72" in message
     assert "wiki is short, it has 16 tokens in instances, may be read 2 times" in message
-    assert "max_repetition to at least 25.00" in message
+    assert "max_repetition to at least 25.50" in message
 
 
 def test_a_missing_and_an_altered_index_record(small: SmallDataSet) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -132,7 +134,8 @@ def test_stop_ends_with_the_first_group_that_is_exhausted():
 def test_error_says_the_best_possible_size_and_what_is_short():
     with pytest.raises(
         ConfigurationError,
-        match=r"best possible size is \d+: a is short, it has 160 tokens .* share 0.5000",
+        match=r"best possible size is \d+: a is short, it has 160 tokens .* share 0.5000 .*lower "
+        r"the weight of a, set exhausted to repeat or renormalise$",
     ):
         drawn(mixture((0.5, 0.5), exhausted="error"), (10, 30))
 
@@ -143,8 +146,39 @@ def test_repetition_above_the_cap_is_refused_with_numbers_and_remedy():
         ConfigurationError,
         match=r"asks for 1,600 tokens, the best possible size is 6\d\d: a is short, .* may be read "
         r"2 times .*about 5.00 epochs .* set ordering.mixture.tokens to at most 6\d\d, its "
-        r"max_repetition to at least 5.00, lower its weight, or .* renormalise",
+        r"max_repetition to at least 5.10, lower its weight, or .* renormalise",
     ):
+        drawn(mixed, (10, 30))
+
+
+def test_the_remedy_for_a_repetition_above_the_cap_is_enough():
+    mixed = mixture((0.6, 0.4), tokens=95 * SLOTS, max_repetition=(1.0, 3.0))
+    with pytest.raises(ConfigurationError) as caught:
+        drawn(mixed, (30, 40))
+    least = re.search(r"max_repetition to at least ([\d.]+),", str(caught.value))
+    assert least is not None
+    enough = dataclasses.replace(mixed, max_repetition=(float(least[1]), 3.0))
+    assert len(drawn(enough, (30, 40))[0]) == 95
+
+
+def test_what_is_short_is_told_in_tokens_and_by_the_average_share():
+    mixed = dataclasses.replace(
+        mixture((0.9, 0.1), tokens=1000),
+        temperature=Temperature(schedule="linear", start=4.0, end=1.0, decay_tokens=1000),
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        drawn(mixed, (100, 10), tokens_of=lambda index: np.full(len(index), 3))
+    average = mixed.average_shares(1000)[1]
+    assert average > 0.2
+    assert (
+        f"b is short, it has 30 tokens in instances, may be read 1 times and has share "
+        f"{average:.4f} (about {1000 * average / 30:.2f} epochs of it)"
+    ) in str(caught.value)
+
+
+def test_a_mixture_whose_every_group_is_exhausted_says_so():
+    mixed = mixture((0.5, 0.5), tokens=100 * SLOTS, exhausted="renormalise")
+    with pytest.raises(ConfigurationError, match=r"of sources, all of which are exhausted$"):
         drawn(mixed, (10, 30))
 
 

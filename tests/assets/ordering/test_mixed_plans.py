@@ -206,6 +206,16 @@ def test_low_utilization_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert "web: packing uses 62.5% of 24 positions" in caplog.text
 
 
+def test_a_source_that_packing_drops_whole_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    small = SmallDataSet(tmp_path)
+    small.add_shard("web", [9, 20])
+    small.add_shard("wiki", [8])
+    make_plan(small, packing="best_fit", packing_options=PackingSettings(long="drop"))
+    assert "web: packing drops all of its 2 documents (29 tokens), which are longer" in caplog.text
+
+
 def test_a_packed_plan_leaves_out_what_is_taken_down(small: SmallDataSet) -> None:
     first = make_plan(small, packing="best_fit")
     shard = first.shards[0]["shard"]
