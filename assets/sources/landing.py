@@ -109,7 +109,10 @@ def hash_found(found: FoundFile, cache: HashCache) -> ScannedFile:
             "or keep it out of `paths`"
         ) from error
     if sha256 is None:
-        logger.warning("%s is still changing; it is left for the next landing", found.location)
+        listed = "" if found.size is None else f" (listed with {found.size:,d} bytes)"
+        logger.warning(
+            "%s is still changing%s; it is left for the next landing", found.location, listed
+        )
     return ScannedFile(found=found, size=size, sha256=sha256)
 
 

@@ -142,6 +142,7 @@ def _list_bucket(bucket: str, prefix: str, budget: _Budget) -> Iterator[dict[str
     place = f"s3://{bucket}/{prefix}"
     system = s3fs.S3FileSystem(skip_instance_cache=True)
     more: dict[str, str] = {}
+    tokens: set[str] = set()
     while True:
         budget.take_time(place)
         request = {"Bucket": bucket, "Prefix": prefix, **more}
@@ -156,10 +157,17 @@ def _list_bucket(bucket: str, prefix: str, budget: _Budget) -> Iterator[dict[str
         except Exception as error:
             # botocore's errors have no base of their own: no credentials, no region, no endpoint.
             raise LandingError(f"{place} cannot be listed: {error}") from error
+        if "IsTruncated" not in page:
+            raise LandingError(f"{place} cannot be listed: the answer is no listing of a bucket")
         yield from page.get("Contents", ())
-        if not page.get("IsTruncated"):
+        if not page["IsTruncated"]:
             return
-        more = {"ContinuationToken": page["NextContinuationToken"]}
+        token = page.get("NextContinuationToken")
+        if not token or token in tokens:
+            said = f"the token {token[:60]!r} again" if token else "no token"
+            raise LandingError(f"{place} cannot be listed: {said} for the pages that follow")
+        tokens.add(token)
+        more = {"ContinuationToken": token}
 
 
 def _ask(link: tuple[str, str]) -> RemoteFile:

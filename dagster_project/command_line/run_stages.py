@@ -28,6 +28,8 @@ ASSETS = {
 """What each stage named by `--until` adds to a run."""
 SOURCE_STAGES = ("documents", "clean")
 CATALOG = "catalog"
+MOST_WARNINGS = 50
+"""Repeated at the end of a run."""
 
 
 def run_stages(platform: OpenPlatform, arguments: argparse.Namespace) -> int:
@@ -35,14 +37,18 @@ def run_stages(platform: OpenPlatform, arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     before = _state(platform)
     say(f"Configuration {arguments.config}, root {platform.settings.root}")
-    with show_progress(), open_instance() as instance:
+    with show_progress() as told, open_instance() as instance:
         runner = Runner(instance, platform, arguments)
         outcome = _run_stages(runner, arguments)
     changed = outcome.tasks_done > 0 or _state(platform) != before
     say(summary(platform, until=arguments.until, options=_options(arguments)))
     took = f"{time.monotonic() - started:.1f} s"
-    for warning in outcome.warnings:
+    # Far up, between the lines of finished tasks, a warning is not seen.
+    warnings = list(dict.fromkeys([*told, *outcome.warnings]))
+    for warning in warnings[:MOST_WARNINGS]:
         complain(f"warning: {warning}")
+    if len(warnings) > MOST_WARNINGS:
+        complain(f"and {len(warnings) - MOST_WARNINGS:,d} more warnings, told above")
     if outcome.problems:
         for problem in outcome.problems:
             complain(problem)

@@ -69,8 +69,8 @@ def format_table(table: pd.DataFrame) -> str:
 
 
 @contextlib.contextmanager
-def show_progress() -> Iterator[None]:
-    """Print what the stages log meanwhile, one line each."""
+def show_progress() -> Iterator[list[str]]:
+    """Print what the stages log meanwhile, one line each; yields the warnings among it."""
     handler = _ProgressHandler(sys.stdout)
     handler.setFormatter(_OneLine())
     logger = logging.getLogger("assets")
@@ -79,7 +79,7 @@ def show_progress() -> Iterator[None]:
     logger.addHandler(handler)
     logger.propagate = False
     try:
-        yield
+        yield handler.warnings
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
@@ -88,6 +88,17 @@ def show_progress() -> Iterator[None]:
 
 class _ProgressHandler(logging.StreamHandler[TextIO]):
     """Prints progress; a reader that has gone away (head, less) must not stop the work."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.warnings: list[str] = []
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line, and remember it if it is a warning or worse."""
+        if record.levelno >= logging.WARNING:
+            self.warnings.append(record.getMessage())
+        super().emit(record)
 
     @override
     def handleError(self, record: logging.LogRecord) -> None:

@@ -1,6 +1,7 @@
 """olmo-data: the whole journey by two commands, and one clear message for whatever is wrong."""
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import tokenizers
 from tokenizers import models
 
 from dagster_project.command_line.main import main
-from dagster_project.command_line.terminal import escape, format_table
+from dagster_project.command_line.terminal import escape, format_table, show_progress
 from dagster_project.environment import CHECKOUT
 from tests.dagster_project.small_platform import make_platform
 from tests.journey.corpus import story, write_jsonl, write_text
@@ -259,6 +260,14 @@ def test_what_could_steer_a_terminal_is_shown_instead():
     assert escape("a\x1b[31mb\u202ec\nd\te\x7f") == "a\\x1b[31mb\\u202ec\nd\te\\x7f"
     assert escape("a\nb", one_line=True) == "a\\x0ab"
     assert escape("plain \u00e9\u4e2d") == "plain \u00e9\u4e2d"
+
+
+def test_warnings_are_remembered_for_the_end(capsys):
+    with show_progress() as told:
+        logging.getLogger("assets.sources").warning("%s is still changing", "a.txt")
+        logging.getLogger("assets.sources").info("done")
+    assert told == ["a.txt is still changing"]
+    assert capsys.readouterr().out == "  warning: a.txt is still changing\n  done\n"
 
 
 def test_tables_are_aligned_and_leave_nothing_out():
