@@ -22,10 +22,10 @@ _SERVICE_ACCOUNTS = (b"git", b"hg", b"svn")
 
 _IPV4 = re.compile(rb"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d]|\.\d)")
 _VERSION_BEFORE = re.compile(
-    rb"(?:\b(?:v|ver|vers|version|versions|release|released|rev|revision|build|firmware|driver|sdk"
+    rb"(?:(?:\b|_)(?:v|ver|vers|version|versions|release|released|rev|revision|build|firmware|driver|sdk"
     rb"|update|updated|upgrade|upgraded|patch|section|sections|sec|chapter|table|figure|fig|clause"
     rb"|oid|appendix|item|step|rule|requires|player|python|java|linux|kernel|abschnitt|kapitel"
-    rb"|chapitre|secci\xc3\xb3n|sezione|capitolo|cap\xc3\xadtulo)[\s.:#v\"'(\xc2\xa0]{0,4}"
+    rb"|chapitre|secci\xc3\xb3n|sezione|capitolo|cap\xc3\xadtulo)[\s.:=#v\"'(\xc2\xa0]{0,4}"
     rb"(?:to |from |is |of )?"
     rb"|(?:upgrade|update|patch|bump)[a-z]{0,3}(?: [\w.:]{1,12}){0,2} (?:to|from) "
     rb"|[A-Za-z]/|[A-Za-z0-9)][-_]|\xc2\xa7 ?|[=<>~^]=|~> ?|\$)\Z",

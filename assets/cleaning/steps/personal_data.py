@@ -19,7 +19,7 @@ from assets.settings.sources import SourceSettings
 
 TOO_MANY = "pii_too_many"
 MASKED = "pii_masked"
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Raised with every change of what is found: part of the fingerprint where masking is on."""
 
 

@@ -59,7 +59,7 @@ def test_recall_and_precision_by_kind_on_texts_unlike_them():
     "text",
     [
         "@property", "def f(self): ...", "user@localhost", "a@b", "foo@2x.png", "x@y.mean()",
-        "v1.2.3.4", "version 8.8.4.4", "Chrome/91.0.44.124", "libfoo-1.2.3.4.tar.gz", "==1.2.3.4",
+        "v1.2.3.4", "version 8.8.4.4", 'VERSION = "1.2.3.4"', "HOST, APP_VERSION='8.8.4.4'", "Chrome/91.0.44.124", "libfoo-1.2.3.4.tar.gz", "==1.2.3.4",
         "192.168.0.1", "10.0.0.1", "127.0.0.1", "224.0.0.1", "255.255.255.255", "256.1.1.1",
         "1.2.3.4.5", "08.08.08.08", "\n8.3.1.1. Of servers", "50:01:43:80:11:22:33:44", "deps: upgrade V8 to 5.9.211.32", "fe80::1", "::1", "2001:db8::1", "12:34:56", "std::pair",
         "ISBN 978-3-16-148410-0", "ISBN 0-306-40615-2", "2024-01-31", "31.12.2024", "1914-1918",
