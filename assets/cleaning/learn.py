@@ -159,7 +159,11 @@ def learn_quality(
         "negative_bytes": bad.num_bytes,
     }
     total = good.documents + bad.documents
-    facts = {"right on what it learned from": round(float(right) / total, 4)}
+    facts = {
+        "negative documents": bad.documents,
+        "negative bytes of text": bad.num_bytes,
+        "right on what it learned from": round(float(right) / total, 4),
+    }
     return _freeze(root, QUALITY, record, {"weights": model.weights}, good, facts)
 
 
