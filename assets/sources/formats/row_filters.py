@@ -52,7 +52,10 @@ def _judge(value: Any, wanted: RowFilter) -> tuple[str | None, str]:
         is_met = same_kind and value == wanted.equals
         return ("filtered" if is_met else None), f"{wanted.path} is {value!r}"[:300]
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return "filter_value_missing", f"{wanted.path} is {value!r}, not a number"[:300]
+        hint = (
+            "; places in lists are numbers in the path: `.0.2`" if isinstance(value, list) else ""
+        )
+        return "filter_value_missing", f"{wanted.path} is {value!r}"[:200] + f", not a number{hint}"
     is_above = wanted.above is not None and value > wanted.above
     is_below = wanted.below is not None and value < wanted.below
     limit = f"above {wanted.above}" if is_above else f"below {wanted.below}"
