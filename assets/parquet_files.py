@@ -16,19 +16,7 @@ import pyarrow.parquet as pq
 ROW_GROUP_BYTES = 16 << 20
 """Decoded bytes after which a writer closes a row group; readers hold one row group at a time."""
 
-_PLAIN = ("text", "ids", "metadata", "doc_id", "content_hash", "text_hash", "survivor_id")
-
-
-def _codec(path: str, schema: pa.Schema) -> str:
-    """Return how a column is compressed, by its name in Parquet.
-
-    Token ids of 16 bits hardly get smaller (prose by a tenth), those of 32 bits by half; zstd would
-    take half as long as finding them took.
-    """
-    if path != "ids":
-        return "zstd"
-    metadata = schema.field(path).metadata or {}
-    return "none" if metadata.get(b"dtype") == b"uint16" else "lz4"
+_PLAIN = ("text", "metadata", "doc_id", "content_hash", "text_hash", "survivor_id")
 
 
 class ParquetFile:
@@ -40,15 +28,13 @@ class ParquetFile:
             for field in schema
             if field.name not in _PLAIN and (pa.types.is_string(field.type))
         ]
-        paths = [path for field in schema for path in _leaves(field.name, field.type)]
-        codecs = {path: _codec(path, schema) for path in paths}
         self.schema = schema
         self.num_rows = 0
         self._writer = pq.ParquetWriter(
             path,
             schema,
-            compression=codecs,
-            compression_level={path: 1 for path, codec in codecs.items() if codec == "zstd"},
+            compression="zstd",
+            compression_level=1,
             use_dictionary=dictionary,
             write_statistics=[name for name in schema.names if name not in _PLAIN],
             write_page_checksum=True,
@@ -82,17 +68,6 @@ class ParquetFile:
             table = pa.Table.from_batches(self._pending, schema=self.schema)
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
         self._pending, self._pending_bytes = [], 0
-
-
-def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """Yield Parquet's names of the columns that a column of a nested type consists of."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
-    elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
-    else:
-        yield path
 
 
 def write_parquet(path: Path, schema: pa.Schema, data: pa.Table | Iterable[pa.RecordBatch]) -> None:

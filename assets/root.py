@@ -56,10 +56,14 @@ class Root:
             write(path)
             return self.publish_file(name, path)
 
-    def publish_file(self, name: str, path: Path) -> ObjectRef:
-        """Publish a finished file from a workspace under `name`; the file is moved away."""
+    def publish_file(self, name: str, path: Path, *, sha256: str | None = None) -> ObjectRef:
+        """Publish a finished file from a workspace under `name`; the file is moved away.
+
+        `sha256` is the file's, if it is known from writing it; else the file is read again.
+        """
         try:
-            reference = ObjectRef(name=name, size=path.stat().st_size, sha256=file_sha256(path))
+            found = file_sha256(path) if sha256 is None else sha256
+            reference = ObjectRef(name=name, size=path.stat().st_size, sha256=found)
             self.storage.put_file(name, path)
         except OSError as error:
             raise RootError(f"{self.url}: {name} cannot be written: {error}") from error
@@ -101,21 +105,21 @@ class Root:
 
     def read_table(self, reference: ObjectRef | str, columns: list[str] | None = None) -> pa.Table:
         """Return a whole Parquet object as one table."""
-        with self._parquet(reference) as file:
+        with self.open_parquet(reference) as file:
             return open_parquet(file).read(columns=columns)
 
     def read_batches(
         self, reference: ObjectRef | str, columns: list[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield a Parquet object row group by row group."""
-        with self._parquet(reference) as file:
+        with self.open_parquet(reference) as file:
             yield from iter_batches(file, columns)
 
     def read_rows(
         self, reference: ObjectRef | str, rows: list[int], columns: list[str] | None = None
     ) -> list[dict[str, Any]]:
         """Return some rows of a Parquet object as dicts, reading only their row groups."""
-        with self._parquet(reference) as file:
+        with self.open_parquet(reference) as file:
             return read_rows(file, rows, columns)
 
     def is_intact(self, reference: ObjectRef) -> bool:
@@ -129,7 +133,8 @@ class Root:
         return digest.hexdigest() == reference.sha256
 
     @contextlib.contextmanager
-    def _parquet(self, reference: ObjectRef | str) -> Iterator[BinaryIO]:
+    def open_parquet(self, reference: ObjectRef | str) -> Iterator[BinaryIO]:
+        """Open a Parquet object; what its reader finds damaged is an `IntegrityError`."""
         name = reference if isinstance(reference, str) else reference.name
         with self.open(reference) as file:
             try:

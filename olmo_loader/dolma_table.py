@@ -1,6 +1,7 @@
 """``.csv.gz`` beside a shard: a line ``start,end,id,src,loc`` per document, for Dolma's readers.
 
 A document's line is written when the next one begins or the shard ends: its end is known then.
+Lines are put together as rows of a table of bytes, `_FILL` where a row is shorter than the longest.
 """
 
 from __future__ import annotations
@@ -9,13 +10,24 @@ import csv
 import gzip
 import io
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import BinaryIO
 
-_GZIP_LEVEL = 6
-_KEPT_FIELDS = 4096
+import numpy as np
+from numpy.typing import NDArray
 
-_Line = tuple[int, str, str, int | str]
+NO_POSITION = -1
+"""Position of a document that has none; its field is empty."""
+
+_GZIP_LEVEL = 1
+"""Most of a line are ids, which no level makes smaller than half; higher ones save a twentieth."""
+_KEPT_FIELDS = 4096
+_AT_ONCE = 4096
+"""Lines in one table of bytes, so that one long path does not widen all."""
+_FILL = 0xFF
+"""No byte of UTF-8."""
+Numbers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 
 class DolmaTable:
@@ -24,37 +36,103 @@ class DolmaTable:
     def __init__(self, file: BinaryIO) -> None:
         # No file name and no time in the gzip header: equal content gives equal bytes.
         self._file = gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
-        self._open: list[_Line] = []
+        self._starts, self._positions = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._doc_ids, self._paths = np.empty((0, 16), np.uint8), list[str]()
 
     def append(
         self,
-        starts: Sequence[int],
-        names: Sequence[str],
+        starts: Numbers,
+        doc_ids: Bytes,
         landed_paths: Sequence[str],
-        positions: Sequence[int | None],
+        positions: Numbers,
     ) -> None:
-        """Add documents: first token in the shard, id in hex, path, position; one of each per one.
+        """Add documents.
 
-        A position that is None is written empty.
+        Args:
+            starts: first token of each in the shard (documents,).
+            doc_ids: (documents, 16).
+            landed_paths: one per document.
+            positions: (documents,), `NO_POSITION` where there is none.
         """
-        paths = map(csv_field, landed_paths)
-        places = ("" if position is None else position for position in positions)
-        lines = [*self._open, *zip(starts, names, paths, places, strict=True)]
-        ends = starts if self._open else starts[1:]
-        self._write(lines[: len(ends)], ends)
-        self._open = lines[len(ends) :]
+        if not len(starts):
+            return
+        self._starts = np.concatenate([self._starts, starts])
+        self._positions = np.concatenate([self._positions, positions])
+        self._doc_ids = np.concatenate([self._doc_ids, doc_ids])
+        self._paths += landed_paths
+        self._write(self._starts[1:])
+        self._starts, self._positions = self._starts[-1:], self._positions[-1:]
+        self._doc_ids, self._paths = self._doc_ids[-1:], self._paths[-1:]
 
     def close(self, num_tokens: int) -> None:
         """Write the last document's line; the shard ends behind `num_tokens`."""
-        self._write(self._open, [num_tokens] * len(self._open))
+        self._write(np.full(len(self._starts), num_tokens))
         self._file.close()
 
-    def _write(self, lines: Sequence[_Line], ends: Sequence[int]) -> None:
-        written = [
-            f"{start},{end},{name},{path},{place}\n"
-            for (start, name, path, place), end in zip(lines, ends, strict=True)
-        ]
-        self._file.write("".join(written).encode())
+    def _write(self, ends: Numbers) -> None:
+        """Write the lines of the first documents held, as many as there are ends."""
+        for first in range(0, len(ends), _AT_ONCE):
+            rows = slice(first, min(first + _AT_ONCE, len(ends)))
+            fields = (
+                _digits(self._starts[rows]),
+                _digits(ends[rows]),
+                _hex(self._doc_ids[rows]),
+                _texts(self._paths[rows]),
+                _digits(self._positions[rows]),
+            )
+            lines = _joined(fields)
+            self._file.write(lines[lines != _FILL].data)
+
+
+def _joined(fields: Sequence[Bytes]) -> Bytes:
+    """Return fields (lines, bytes of each) beside each other, with what stands between them."""
+    width = sum(field.shape[1] + 1 for field in fields)
+    lines = np.full((len(fields[0]), width), ord(","), np.uint8)
+    begin = 0
+    for field in fields:
+        lines[:, begin : begin + field.shape[1]] = field
+        begin += field.shape[1] + 1
+    lines[:, -1] = ord("\n")
+    return lines
+
+
+@cache
+def _hex_digits() -> NDArray[np.uint32]:
+    """Return the four hex digits of any two bytes, as one number each (65536,)."""
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    pairs = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
+    quads = np.stack([pairs >> 4, pairs & 15], axis=2)
+    return digits[quads].reshape(-1, 4).view(np.uint32).reshape(-1)
+
+
+def _hex(ids: Bytes) -> Bytes:
+    """Return ids (documents, 16) in hex (documents, 32)."""
+    pairs = np.ascontiguousarray(ids).view(np.uint16)
+    return _hex_digits().take(pairs).view(np.uint8)
+
+
+def _digits(numbers: Numbers) -> Bytes:
+    """Return numbers in decimal, filled on the left; `NO_POSITION` is all filled."""
+    width = len(str(int(numbers.max())))
+    digits = np.empty((len(numbers), width), np.uint8)
+    left = numbers
+    for place in range(width - 1, -1, -1):
+        left, digit = np.divmod(left, 10)
+        digits[:, place] = digit + ord("0")
+    for place in range(width - 1):
+        digits[numbers < 10 ** (width - 1 - place), place] = _FILL
+    digits[numbers == NO_POSITION] = _FILL
+    return digits
+
+
+def _texts(texts: Sequence[str]) -> Bytes:
+    """Return texts as fields, filled on the right."""
+    place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    fields = [csv_field(text).encode() for text in place_of]
+    width = max(map(len, fields))
+    table = np.frombuffer(b"".join(field.ljust(width, b"\xff") for field in fields), np.uint8)
+    places = np.fromiter(map(place_of.__getitem__, texts), np.int64, len(texts))
+    return table.reshape(-1, width)[places]
 
 
 @lru_cache(_KEPT_FIELDS)

@@ -151,7 +151,7 @@ class ShardWriter:
         doc_starts: NDArray[Any],
         doc_ids: NDArray[Any],
         landed_paths: Sequence[str],
-        positions: Sequence[int | None],
+        positions: Sequence[int] | NDArray[Any],
         label_mask: NDArray[Any] | None = None,
     ) -> None:
         """Add tokens and the documents that begin among them.
@@ -163,7 +163,7 @@ class ShardWriter:
                 one.
             doc_ids: uint8 ``(documents, 16)``.
             landed_paths: for the ``.csv.gz``, one per document.
-            positions: likewise; None is written empty.
+            positions: integers, likewise; `dolma_table.NO_POSITION` is written empty.
             label_mask: 1, or 0 for a token that nobody should learn to write, ``(tokens,)``; None:
                 all are 1.
 
@@ -176,7 +176,10 @@ class ShardWriter:
         self._mask.append(label_mask, len(ids))
         self._write_ids(ids)
         self._write_documents(
-            starts, np.ascontiguousarray(doc_ids, np.uint8), landed_paths, positions
+            starts,
+            np.ascontiguousarray(doc_ids, np.uint8),
+            landed_paths,
+            np.asarray(positions, np.int64),
         )
         self._n_tokens += len(ids)
         self._n_docs += len(starts)
@@ -213,7 +216,7 @@ class ShardWriter:
         starts: NDArray[np.int64],
         doc_ids: NDArray[np.uint8],
         landed_paths: Sequence[str],
-        positions: Sequence[int | None],
+        positions: NDArray[np.int64],
     ) -> None:
         if len(starts) == 0:
             return
@@ -221,9 +224,7 @@ class ShardWriter:
         records["start"] = starts + self._n_tokens
         records["doc_id"] = doc_ids.reshape(-1, 16).view("V16")[:, 0]
         self._docs.write(records.tobytes())
-        names = doc_ids.tobytes().hex()
-        hexes = [names[begin : begin + 32] for begin in range(0, len(names), 32)]
-        self._table.append(records["start"].tolist(), hexes, landed_paths, positions)
+        self._table.append(starts + self._n_tokens, doc_ids, landed_paths, positions)
 
     def close(self) -> dict[str, Any]:
         """Finish the shard and give its files their names.

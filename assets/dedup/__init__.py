@@ -27,6 +27,7 @@
     hash_runs.py       hashes of what earlier generations kept, with their owners
     edits.py           cut edits out of texts, move spans
     decided.py, part_ledger.py, generation.py   one decided generation: ledger, check, publish
+    kept_rows.py       leave rows out of a batch of texts
     held.py            which kept documents an external set holds: asked, not dropped
     unique.py          the stage: `materialize_unique`, `read_unique`, `withdrawn_documents`
 """

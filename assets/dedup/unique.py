@@ -40,6 +40,7 @@ from assets.dedup.generation import (
     withdrawn_ordinals,
 )
 from assets.dedup.hash_runs import SeenHashes
+from assets.dedup.kept_rows import kept_rows
 from assets.dedup.masking import marks_after_dedup
 from assets.dedup.replace import Replaced, find_replaced
 from assets.dedup.report import cluster_sizes, stage_facts
@@ -163,7 +164,7 @@ def read_unique(
         keep = here["keep"].combine_chunks()
         edits, kept = here["edits"].combine_chunks(), batch.select(wanted)
         if keep.false_count:
-            edits, kept = edits.filter(keep), kept.filter(keep)
+            edits, kept = edits.filter(keep), kept_rows(kept, keep)
         yield _edited(kept, edits.to_pylist()) if len(edits.flatten()) else kept
 
 

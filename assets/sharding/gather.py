@@ -1,6 +1,6 @@
 """The documents of one shard, brought from token parts in their order.
 
-In landing order they stream, one row group at a time. In seeded order the documents of a shard lie
+In landing order they stream, block by block. In seeded order the documents of a shard lie
 all over their generation: every part is read once, and each document is put at its place in a file
 in the workspace, which then streams. Neither way holds a shard in memory.
 """
@@ -17,10 +17,12 @@ from assets.errors import IntegrityError
 from assets.root import Root
 from assets.sharding.cut import Lengths
 from assets.sharding.groups import PartRows, Segment
-from assets.tokenizing.token_parts import TokenRows, iter_token_rows, read_num_tokens
-
-BLOCK_TOKENS = 1 << 22
-"""Tokens of seeded documents that are handed on together, or one longer document."""
+from assets.tokenizing.token_parts import (
+    BLOCK_TOKENS,
+    TokenRows,
+    iter_token_rows,
+    read_num_tokens,
+)
 
 
 def iter_documents(
@@ -37,7 +39,7 @@ def iter_documents(
     for segment in segments:
         if segment.seed is None:
             for rows in segment.parts:
-                yield from iter_token_rows(root, rows.data, rows.start, rows.end, rows.member)
+                yield from iter_token_rows(root, rows.part, rows.start, rows.end, rows.member)
         else:
             yield from _SeededDocuments(root, segment, dtype, workspace).blocks()
 
@@ -53,7 +55,7 @@ class _SeededDocuments:
         self._starts = np.concatenate(([0], np.cumsum(self._num_tokens)))
         self._doc_ids = np.empty((count, 16), np.uint8)
         self._landed_paths = [""] * count
-        self._landed_positions: list[int | None] = [None] * count
+        self._landed_positions = np.empty(count, np.int64)
         self._path, self._mask_path = workspace / "seeded.ids", workspace / "seeded.mask"
         self._shape = (int(self._starts[-1]),)
         self._ids = np.memmap(self._path, dtype, mode="w+", shape=self._shape)
@@ -81,7 +83,7 @@ class _SeededDocuments:
     def _place(self, rows: PartRows, wanted: Lengths, places: Lengths) -> None:
         """Put the documents `wanted` (row numbers of a part, ascending) at their `places`."""
         first = 0
-        for block in iter_token_rows(self._root, rows.data, rows.start, rows.end, rows.member):
+        for block in iter_token_rows(self._root, rows.part, rows.start, rows.end, rows.member):
             ends = np.cumsum(block.num_tokens)
             low, high = np.searchsorted(wanted, (first, first + len(ends)))
             if block.label_mask is not None and self._mask is None:
@@ -116,7 +118,7 @@ class _SeededDocuments:
 
 
 def _lengths_of(root: Root, rows: PartRows) -> Lengths:
-    column = read_num_tokens(root, rows.data, rows.member)
+    column = read_num_tokens(root, rows.part.rows, rows.member)
     if len(column) < rows.end:
-        raise IntegrityError(f"{root.url}: {rows.data.name} ends before row {rows.end:,d}")
+        raise IntegrityError(f"{root.url}: {rows.part.rows.name} ends before row {rows.end:,d}")
     return column[rows.start : rows.end]

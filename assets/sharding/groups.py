@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from assets.manifest import Manifest, PartEntry
-from assets.root import ObjectRef, Root
+from assets.root import Root
 from assets.settings.tokens import ShardingSettings
 from assets.sharding.cut import Lengths, document_order
 from assets.sources.landing_log import LandingLog
 from assets.sources.tasks import expected_tasks
 from assets.tokenizing.kept_parts import missing_tasks
+from assets.tokenizing.part_ids import TokenPart
 from assets.tokenizing.token_parts import (
     Member,
     group_members,
@@ -33,7 +34,7 @@ from olmo_loader.shard_index import TRAIN_SPLIT
 class PartRows:
     """The documents [start, end) of one group in one token part."""
 
-    data: ObjectRef
+    part: TokenPart
     start: int
     end: int
     member: Member | None = None
@@ -66,8 +67,9 @@ class Segment:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what decides the segment's content, for fingerprints."""
+        spans = [(rows.part, rows.start, rows.end) for rows in self.parts]
         value: dict[str, Any] = {
-            "parts": [[part.data.sha256, part.start, part.end] for part in self.parts]
+            "parts": [[part.rows.sha256, part.ids.sha256, *span] for part, *span in spans]
         }
         if self.seed is not None:
             value |= {"seed": self.seed, "range": [self.start, self.end], "group": self.group}
@@ -156,7 +158,7 @@ class Group:
         if self.seed is None:
             by_name = {part.entry.objects["data"].name: part for part in parts}
             pieces = [
-                _part_lengths(root, by_name[rows.data.name])[rows.start :]
+                _part_lengths(root, by_name[rows.part.rows.name])[rows.start :]
                 for rows in _part_rows(parts, start, None)
             ]
             return np.concatenate(pieces)
@@ -170,7 +172,7 @@ class Group:
         for segment in self.segments(start, end):
             landed: list[bytes] = []
             for rows in segment.parts:
-                landed += read_doc_ids(root, rows.data, rows.member)[rows.start : rows.end]
+                landed += read_doc_ids(root, rows.part.rows, rows.member)[rows.start : rows.end]
             if segment.seed is None:
                 found += landed
             else:
@@ -215,8 +217,8 @@ def _part_rows(parts: Iterable[GroupPart], start: int, end: int | None) -> Itera
         low = max(start - first, 0)
         high = part.rows if end is None else min(end - first, part.rows)
         if low < high:
-            data = part.entry.objects["data"]
-            yield PartRows(data=data, start=low, end=high, member=part.member)
+            held = TokenPart.of(part.entry)
+            yield PartRows(part=held, start=low, end=high, member=part.member)
         first += part.rows
 
 

@@ -24,7 +24,7 @@ from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.shard_format import HEADER_SUFFIX, TOKENS_SUFFIX, ShardWriter
 
 DATASET = "dataset/"
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised by hand when the same token parts would give other shards."""
 
 

@@ -16,8 +16,9 @@
     token_bytes.py  the bytes each id stands for
     label_masks.py  which tokens touch spans that nobody should learn to write
     vocabulary.py   which ids a part uses and how often
+    part_ids.py     the file of a part's ids: written, and read with its checksums compared
     token_parts.py  the columns of `tokens/`, and reading row ranges of parts
-    part_writer.py  one part of `tokens/`: rows, ledger, statistics
+    part_writer.py  one part of `tokens/`: rows, ids, ledger, statistics
     tokens.py       the stage
     verify_tokens.py  tokens of a part decoded back to its texts
 """

@@ -23,8 +23,9 @@ from assets.tokenizing.kept_parts import KeptPart
 from assets.tokenizing.label_masks import SpanMasker
 from assets.tokenizing.language_totals import LANGUAGE_COUNTS, LanguageTotals
 from assets.tokenizing.membership import GroupFinder, Grouping, Groups
+from assets.tokenizing.part_ids import IdsWriter
 from assets.tokenizing.token_bytes import token_bytes
-from assets.tokenizing.token_parts import fixed_binary_rows, group_name, ids_column, tokens_schema
+from assets.tokenizing.token_parts import fixed_binary_rows, group_name, tokens_schema
 from assets.tokenizing.tokenizer import LoadedTokenizer
 from assets.tokenizing.vocabulary import TOKEN_COUNTS, counts_table, pack_vocabulary
 
@@ -94,10 +95,17 @@ class PartWriter:
         """Write the part's data, ledger and vocabulary, and return its entry."""
         clean = self._part.clean
         stem = f"{clean.source}/{clean.part}-{self._fingerprint[:16]}"
-        data = self._root.publish_table(f"{STAGE}/{stem}.parquet", self._schema, self._batches())
+        with (
+            self._root.workspace() as folder,
+            IdsWriter(folder, self._tokenizer.dtype) as ids,
+        ):
+            rows = self._batches(ids)
+            data = self._root.publish_table(f"{STAGE}/{stem}.parquet", self._schema, rows)
+            written = ids.publish(self._root, f"{STAGE}/{stem}")
         ledger = pa.Table.from_batches(self._ledger, schema=LEDGER)
         objects = {
             "data": data,
+            **written,
             "ledger": self._root.publish_table(f"ledger/{STAGE}/{stem}.parquet", LEDGER, ledger),
             "vocabulary": self._root.publish_bytes(
                 f"{STAGE}/{stem}.vocabulary", pack_vocabulary(self._counts)
@@ -125,7 +133,8 @@ class PartWriter:
             statistics=self._statistics(ledger),
         )
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self, ids: IdsWriter) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of documents, their ids written."""
         part = self._part
         named = () if self._finder is None else self._finder.columns
         spans = () if self._masker is None else ("spans",)
@@ -152,6 +161,7 @@ class PartWriter:
                     documents = rows if is_whole else rows.take(pa.array(encoded.rows))
                     self._count(rows, documents, encoded)
                     yield self._token_rows(documents, encoded, inside, masked)
+                    ids.append(encoded.ids)
 
     def _token_rows(
         self,
@@ -165,9 +175,8 @@ class PartWriter:
         eos = self._tokenizer.eos_token_id
         if ends[-1] != len(encoded.ids) or not np.all(encoded.ids[ends - 1] == eos):
             raise IntegrityError(f"{self._part.clean.part}: a document does not end with its EOS")
-        ids = ids_column(encoded.ids, lengths)
         named = [documents.column(name) for name in ("doc_id", "row", "landed_path", "position")]
-        columns = [*named, pa.array(lengths), ids]
+        columns = [*named, pa.array(lengths)]
         if groups is not None:
             self._count_groups(groups, lengths)
             columns += [groups.strata, groups.splits]

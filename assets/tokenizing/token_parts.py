@@ -20,11 +20,17 @@ from assets.errors import IntegrityError
 from assets.manifest import PartEntry
 from assets.parquet_files import open_parquet
 from assets.root import ObjectRef, Root
-from olmo_loader.dtypes import TOKEN_DTYPES
+from assets.tokenizing.part_ids import PartIds, TokenPart
+from olmo_loader.dolma_table import NO_POSITION
+from olmo_loader.dtypes import TOKEN_DTYPES, check_token_dtype
 
 Lengths = np.ndarray[Any, np.dtype[np.int64]]
 
-_READ = ["doc_id", "landed_path", "position", "num_tokens", "ids"]
+BLOCK_TOKENS = 1 << 20
+"""Tokens of consecutive documents that are read together, or one longer document."""
+
+_LENGTH = ["num_tokens"]
+_READ = ["doc_id", "landed_path", "position", *_LENGTH]
 _GROUP = ["stratum", "split"]
 _DTYPE = b"dtype"
 MASKED = "masked"
@@ -65,9 +71,9 @@ def tokens_schema(
 ) -> pa.Schema:
     """Return the columns of `tokens/` for ids of a dtype, with groups and masked tokens if asked.
 
-    `ids` holds a document's ids as bytes, little-endian; the field's metadata names their dtype.
-    Parquet would store numbers as 32-bit ones, which costs a third of finding them. `masked` holds
-    ranges of tokens, counted from the first one of the document, that nobody should learn to write.
+    The ids stand in a file of their own (`part_ids.py`); the schema's metadata names their dtype.
+    `masked` holds ranges of tokens, counted from the first one of the document, that nobody should
+    learn to write.
     """
     groups = [pa.field("stratum", pa.string()), pa.field("split", pa.string(), nullable=False)]
     return pa.schema(
@@ -77,41 +83,23 @@ def tokens_schema(
             pa.field("landed_path", pa.string(), nullable=False),
             pa.field("position", pa.int64()),
             pa.field("num_tokens", pa.int64(), nullable=False),
-            pa.field("ids", pa.large_binary(), nullable=False, metadata={_DTYPE: dtype.name}),
             *(groups if is_grouped else ()),
             *((pa.field(MASKED, RANGES, nullable=False),) if is_masked else ()),
-        ]
+        ],
+        metadata={_DTYPE: dtype.name},
     )
 
 
-def ids_column(ids: np.ndarray[Any, Any], num_tokens: Lengths) -> pa.Array:
-    """Return the column `ids` of documents whose ids lie one after the other, without a copy."""
-    stored = np.ascontiguousarray(ids, ids.dtype.newbyteorder("<"))
-    offsets = np.zeros(len(num_tokens) + 1, np.int64)
-    np.cumsum(num_tokens * ids.itemsize, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(stored)]
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(num_tokens), buffers)
-
-
-def ids_of(rows: pa.RecordBatch) -> tuple[np.ndarray[Any, Any], Lengths]:
-    """Return the ids of some rows, one after the other, without a copy, and how many each has.
+def ids_dtype(schema: pa.Schema, where: str) -> np.dtype[Any]:
+    """Return the dtype of the ids of a part, from the schema of its rows.
 
     Raises:
-        IntegrityError: the column does not say what its ids are, or a row is cut.
+        IntegrityError: the schema does not name one.
     """
-    field, column = rows.schema.field("ids"), rows.column("ids")
-    named = (field.metadata or {}).get(_DTYPE, b"").decode()
+    named = (schema.metadata or {}).get(_DTYPE, b"").decode()
     if named not in TOKEN_DTYPES:
-        raise IntegrityError(f"the column `ids` holds ids of {named or 'no named dtype'}")
-    dtype = np.dtype(named).newbyteorder("<")
-    _, offsets, data = column.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    sizes = np.diff(bounds)
-    if np.any(sizes % dtype.itemsize):
-        raise IntegrityError(f"the column `ids` holds a row that is no whole number of {named}")
-    first, last = (int(bounds[0]), int(bounds[-1])) if len(bounds) else (0, 0)
-    found = np.frombuffer(data or b"", np.uint8)[first:last].view(dtype)
-    return found, sizes // dtype.itemsize
+        raise IntegrityError(f"{where}: its ids are of {named or 'no named dtype'}")
+    return check_token_dtype(named)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +113,8 @@ class TokenRows:
     doc_ids: np.ndarray[Any, np.dtype[np.uint8]]
     """(documents, 16)."""
     landed_paths: list[str]
-    positions: list[int | None]
+    positions: Lengths
+    """(documents,), `NO_POSITION` where there is none."""
     label_mask: np.ndarray[Any, np.dtype[np.uint8]] | None = None
     """(sum of num_tokens,), 0 for masked tokens; None where the part has no masks."""
 
@@ -166,29 +155,74 @@ def read_member(root: Root, part: ObjectRef, row: int) -> tuple[Member, int]:
 
 
 def iter_token_rows(
-    root: Root, part: ObjectRef, start: int, end: int, member: Member | None = None
+    root: Root, part: TokenPart, start: int, end: int, member: Member | None = None
 ) -> Iterator[TokenRows]:
-    """Yield the documents [start, end) of a part, or of one group in it, a row group at a time.
+    """Yield the documents [start, end) of a part, or of one group in it, in blocks.
+
+    Memory is one block of ids (`BLOCK_TOKENS`) and the rows of one row group.
 
     Raises:
-        IntegrityError: the part has fewer rows, or a document's ids are not `num_tokens` long.
+        IntegrityError: the part has fewer rows, or is damaged where they are.
     """
-    with root.open(part) as file:
+    with root.open_parquet(part.rows) as file:
         parquet = open_parquet(file)
         has_masks = MASKED in parquet.schema_arrow.names
         columns = [*_READ, *((MASKED,) if has_masks else ())]
-        first = 0
-        for group in range(parquet.num_row_groups):
-            rows = _row_group_rows(parquet, group, member)
-            low, high = max(start - first, 0), min(end - first, len(rows))
-            if low < high:
-                table = parquet.read_row_group(group, columns=columns)
-                is_whole = len(rows) == table.num_rows
-                table = table.slice(low, high - low) if is_whole else table.take(rows[low:high])
-                yield _token_rows(root, part, table.combine_chunks())
-            first += len(rows)
-        if end > first:
-            raise IntegrityError(f"{root.url}: {part.name} ends before row {end:,d}")
+        with PartIds.open(root, part, ids_dtype(parquet.schema_arrow, part.rows.name)) as ids:
+            first, first_token = 0, 0
+            for group in range(parquet.num_row_groups):
+                rows = _row_group_rows(parquet, group, member)
+                low, high = max(start - first, 0), min(end - first, len(rows))
+                table = parquet.read_row_group(group, columns=columns if low < high else _LENGTH)
+                batch = table.combine_chunks().to_batches()[0]
+                lengths = batch.column("num_tokens").to_numpy()
+                if low < high:
+                    ends = first_token + np.cumsum(lengths)
+                    yield from _blocks(ids, batch, ends, rows[low:high])
+                first, first_token = first + len(rows), first_token + int(lengths.sum())
+            ids.require_end(first_token)
+    if end > first:
+        raise IntegrityError(f"{root.url}: {part.rows.name} ends before row {end:,d}")
+
+
+def _blocks(
+    ids: PartIds, batch: pa.RecordBatch, ends: Lengths, rows: Lengths
+) -> Iterator[TokenRows]:
+    """Yield some rows of a row group, block by block.
+
+    Args:
+        ids: of the part.
+        batch: all rows of the row group.
+        ends: (all rows,): where the ids of each end in the part.
+        rows: (wanted,), ascending: the rows that are wanted.
+    """
+    lengths = batch.column("num_tokens").to_numpy()
+    starts = ends - lengths
+    paths = batch.column("landed_path").dictionary_encode()
+    names, codes = paths.dictionary.to_pylist(), paths.indices.to_numpy()
+    positions = batch.column("position").fill_null(NO_POSITION).to_numpy()
+    doc_ids = fixed_binary_rows(batch.column("doc_id"))
+    last, low = ends[rows], 0
+    while low < len(rows):
+        limit = starts[rows[low]] + BLOCK_TOKENS
+        high = max(int(np.searchsorted(last, limit, side="right")), low + 1)
+        inside = rows[low:high]
+        here = slice(int(inside[0]), int(inside[-1]) + 1)
+        found, is_wanted = ids.read(int(starts[here.start]), int(last[high - 1])), None
+        if here.stop - here.start != len(inside):
+            is_wanted = np.zeros(here.stop - here.start, bool)
+            is_wanted[inside - here.start] = True
+            found = found[np.repeat(is_wanted, lengths[here])]
+        chosen = slice(here.start, here.stop) if is_wanted is None else inside
+        yield TokenRows(
+            ids=found,
+            num_tokens=lengths[chosen],
+            doc_ids=doc_ids[chosen],
+            landed_paths=[names[code] for code in codes[chosen].tolist()],
+            positions=positions[chosen],
+            label_mask=_label_mask(batch, inside, lengths[chosen]),
+        )
+        low = high
 
 
 def _row_group_rows(parquet: pq.ParquetFile, group: int, member: Member | None) -> Lengths:
@@ -212,28 +246,12 @@ def _is_member(table: pa.Table, member: Member) -> np.ndarray[Any, np.dtype[np.b
     return np.asarray(found.combine_chunks().to_numpy(zero_copy_only=False))
 
 
-def _token_rows(root: Root, part: ObjectRef, table: pa.Table) -> TokenRows:
-    batch = table.to_batches()[0]
-    ids, sizes = ids_of(batch)
-    num_tokens = batch.column("num_tokens").to_numpy()
-    if not np.array_equal(sizes, num_tokens):
-        raise IntegrityError(f"{root.url}: {part.name}: ids and num_tokens do not agree")
-    return TokenRows(
-        ids=ids,
-        num_tokens=np.asarray(num_tokens, np.int64),
-        doc_ids=fixed_binary_rows(batch.column("doc_id")),
-        landed_paths=batch.column("landed_path").to_pylist(),
-        positions=batch.column("position").to_pylist(),
-        label_mask=_label_mask(batch, num_tokens),
-    )
-
-
 def _label_mask(
-    batch: pa.RecordBatch, num_tokens: Lengths
+    batch: pa.RecordBatch, rows: Lengths, num_tokens: Lengths
 ) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
     if MASKED not in batch.schema.names:
         return None
-    lists = batch.column(MASKED)
+    lists = batch.column(MASKED).take(pa.array(rows))
     mask = np.ones(int(num_tokens.sum()), np.uint8)
     ranges, counts = lists.flatten(), np.diff(lists.offsets.to_numpy())
     firsts = np.repeat(np.cumsum(num_tokens) - num_tokens, counts)

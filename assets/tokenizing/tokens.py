@@ -36,7 +36,7 @@ from assets.tokenizing.part_writer import STAGE, PartRules, PartWriter
 from assets.tokenizing.tokenizer import LoadedTokenizer, library_versions
 from assets.tokenizing.train import TokenizerPin, check_pin, read_pin
 
-CODE_VERSION = 3
+CODE_VERSION = 4
 """Raised by hand when the same texts would give other ids or other columns."""
 
 

@@ -20,8 +20,8 @@ from assets.errors import IntegrityError
 from assets.manifest import PartEntry
 from assets.root import Root
 from assets.tokenizing.kept_parts import KeptPart
+from assets.tokenizing.part_ids import PartIds, TokenPart
 from assets.tokenizing.token_bytes import TokenBytes, token_bytes
-from assets.tokenizing.token_parts import ids_of
 from assets.tokenizing.tokenizer import LoadedTokenizer
 
 SAMPLED = 64
@@ -81,41 +81,40 @@ class TokenVerifier:
         self, texts: Iterator[pa.RecordBatch], tokens: PartEntry
     ) -> Iterator[tuple[pa.RecordBatch, _Rows]]:
         """Yield batches of texts with the documents of their rows."""
-        columns = ["row", "num_tokens", "ids"]
-        reader = self._root.read_batches(tokens.objects["data"], columns)
+        reader = self._root.read_batches(tokens.objects["data"], ["row", "num_tokens"])
         left = next(reader, None)
-        for batch in texts:
-            if not batch.num_rows:
-                continue
-            last = batch.column("row")[-1].as_py()
-            pieces = []
-            while left is not None:
-                inside = int(np.searchsorted(left.column("row").to_numpy(), last, side="right"))
-                pieces.append(left.slice(0, inside))
-                if inside < left.num_rows:
-                    left = left.slice(inside)
-                    break
-                left = next(reader, None)
-            yield batch, self._plain(pieces)
-        if left is not None:
-            raise IntegrityError(
-                f"tokens of {tokens.part}: row {left.column('row')[0].as_py():,d} is not kept"
-            )
+        place = 0
+        with PartIds.open(self._root, TokenPart.of(tokens), self._tokenizer.dtype) as ids:
+            for batch in texts:
+                if not batch.num_rows:
+                    continue
+                last = batch.column("row")[-1].as_py()
+                pieces = []
+                while left is not None:
+                    inside = int(np.searchsorted(left.column("row").to_numpy(), last, side="right"))
+                    pieces.append(left.slice(0, inside))
+                    if inside < left.num_rows:
+                        left = left.slice(inside)
+                        break
+                    left = next(reader, None)
+                rows, lengths = (_joined(pieces, name) for name in ("row", "num_tokens"))
+                end = place + int(lengths.sum())
+                yield batch, self._plain(rows, lengths, ids.read(place, end))
+                place = end
+            if left is not None:
+                raise IntegrityError(
+                    f"tokens of {tokens.part}: row {left.column('row')[0].as_py():,d} is not kept"
+                )
+            ids.require_end(place)
 
-    def _plain(self, pieces: list[pa.RecordBatch]) -> _Rows:
-        schema = pieces[0].schema if pieces else None
-        table = pa.Table.from_batches(pieces, schema).combine_chunks() if pieces else None
-        if table is None or not table.num_rows:
-            nothing = np.zeros(0, np.int64)
-            return _Rows(nothing, nothing, nothing)
-        ids, _ = ids_of(table.to_batches()[0])
-        ends = np.cumsum(table["num_tokens"].to_numpy())
+    def _plain(self, rows: Array, lengths: Array, ids: Array) -> _Rows:
+        """Return documents without EOS and BOS."""
+        ends = np.cumsum(lengths)
         is_plain = np.ones(len(ids), bool)
         is_plain[ends - 1] = False
         if self._before:
-            is_plain[np.append(0, ends[:-1])] = False
-        sizes = table["num_tokens"].to_numpy() - 1 - self._before
-        return _Rows(table["row"].to_numpy(), ids[is_plain], np.cumsum(sizes))
+            is_plain[ends - lengths] = False
+        return _Rows(rows, ids[is_plain], np.cumsum(lengths - 1 - self._before))
 
     def _is_all_equal(self, batch: pa.RecordBatch, found: _Rows, places: Array) -> bool:
         """Tell in one pass whether all documents of a batch are their texts."""
@@ -150,3 +149,9 @@ class TokenVerifier:
                 f"tokens of {part}: document {row.column('doc_id')[0].as_py().hex()} (row "
                 f"{row.column('row')[0].as_py():,d}): its {len(ids):,d} ids are not its text"
             )
+
+
+def _joined(batches: list[pa.RecordBatch], name: str) -> Array:
+    """Return an int64 column of some batches, one after the other."""
+    columns = [batch.column(name).to_numpy() for batch in batches]
+    return np.concatenate([np.zeros(0, np.int64), *columns])

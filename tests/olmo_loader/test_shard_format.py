@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from olmo_loader.dolma_table import NO_POSITION
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.records import canonical_json, read_record, seal
 from olmo_loader.shard_files import check_docs
@@ -20,7 +21,9 @@ IDS = np.arange(2, 12)
 def test_literal_bytes_of_every_file(tmp_path: Path):
     ids = np.arange(32, dtype=np.uint8).reshape(2, 16)
     with writer(tmp_path, "00000-ab") as out:
-        out.append(np.array([5, 6, EOS, 7]), np.array([0, 3]), ids, ["a.txt", "b,c.txt"], [1, None])
+        out.append(
+            np.array([5, 6, EOS, 7]), np.array([0, 3]), ids, ["a.txt", "b,c.txt"], [1, NO_POSITION]
+        )
         out.append(np.array([8, EOS]), np.array([], int), ids[:0], [], [])
     assert (tmp_path / "00000-ab.npy").read_bytes() == bytes.fromhex("050006000000070008000000")
     docs = (tmp_path / "00000-ab.docs.npy").read_bytes()

@@ -20,7 +20,8 @@ from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
 from assets.sources.landing_log import LandingEntry, LandingLog
 from assets.sources.tasks import expected_tasks
-from assets.tokenizing.token_parts import ids_of
+from assets.tokenizing.part_ids import TokenPart
+from assets.tokenizing.token_parts import iter_token_rows
 
 EOS = "<eos>"
 Landed = Mapping[tuple[str, str], Sequence[str | None]]
@@ -47,9 +48,8 @@ def word_tokenizer(
 def part_ids(root: Root, entry: PartEntry) -> list[list[int]]:
     """Return the ids of every document of a token part, in order."""
     found: list[list[int]] = []
-    for batch in root.read_batches(entry.objects["data"], ["ids"]):
-        ids, lengths = ids_of(batch)
-        found += [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
+    for rows in iter_token_rows(root, TokenPart.of(entry), 0, entry.rows):
+        found += [part.tolist() for part in np.split(rows.ids, np.cumsum(rows.num_tokens)[:-1])]
     return found
 
 

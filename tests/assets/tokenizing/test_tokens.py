@@ -13,6 +13,7 @@ from assets.manifest import Manifest
 from assets.settings.schema import EngineSettings, LimitSettings
 from assets.settings.tokens import TokenizerSettings
 from assets.tokenizing.engine import ENGINE_NAMES
+from assets.tokenizing.part_ids import TokenPart
 from assets.tokenizing.token_parts import iter_token_rows, read_doc_ids, read_lengths
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
@@ -55,7 +56,7 @@ def test_rows_are_kept_documents_in_record_order(kept):
     assert table["doc_id"].to_pylist() == [ids[0], ids[2], ids[4]]
     assert table["landed_path"].to_pylist() == ["a", "a", "b"]
     assert table["position"].to_pylist() == [0, 2, 1]
-    assert table.schema.field("ids").metadata[b"dtype"] == b"uint16"
+    assert table.schema.metadata[b"dtype"] == b"uint16"
 
 
 def long_documents(kept, what):
@@ -195,11 +196,11 @@ def test_vocabulary_use_adds_up_over_parts(kept):
 
 def test_row_ranges_are_read_back(kept):
     entry = part_of(materialize(kept), "s")
-    (rows,) = iter_token_rows(kept.root, entry.objects["data"], 1, 3)
+    (rows,) = iter_token_rows(kept.root, TokenPart.of(entry), 1, 3)
     assert rows.ids.tolist() == [2, 7, 3, 0, 4, 7]
     assert rows.num_tokens.tolist() == [2, 4]
     assert rows.landed_paths == ["a", "b"]
-    assert rows.positions == [2, 1]
+    assert rows.positions.tolist() == [2, 1]
     doc_ids = read_doc_ids(kept.root, entry.objects["data"])
     assert [row.tobytes() for row in rows.doc_ids] == doc_ids[1:]
     assert read_lengths(kept.root, entry).tolist() == [3, 2, 4]
@@ -254,7 +255,7 @@ def test_a_large_vocabulary_is_stored_in_four_bytes(tmp_path):
     settings = TokenizerSettings(path=str(path), eos_token="<|endoftext|>")
     entry = part_of(materialize(made, tokenizer=settings), "s")
     table = made.root.read_table(entry.objects["data"])
-    assert table.schema.field("ids").metadata[b"dtype"] == b"uint32"
+    assert table.schema.metadata[b"dtype"] == b"uint32"
     ids = part_ids(made.root, entry)[0]
     assert ids.count(100257) == 1
     assert ids[-1] == 100257
