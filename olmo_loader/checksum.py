@@ -39,18 +39,25 @@ _GROUP_BLOCKS = 64
 
 
 @cache
-def native_crc32c() -> Callable[[bytes], int] | None:
-    """Return the compiled CRC32C of the package google-crc32c, None where there is none."""
+def native_crc32c() -> Callable[[Any], int] | None:
+    """Return the compiled CRC32C of the package google-crc32c, None where there is none.
+
+    It takes bytes, or arrays of them without a copy.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it says so when it has no compiled part
             package = import_module("google_crc32c")
     except ImportError:
         return None
-    if getattr(package, "implementation", None) != "c" or package.value(b"123456789") != _CHECK:
+    if getattr(package, "implementation", None) != "c":
         return None
-    value: Callable[[bytes], int] = package.value
-    return value
+    value: Callable[[Any], int] = package.value
+    try:
+        is_right = value(np.frombuffer(b"123456789", np.uint8)) == _CHECK
+    except TypeError:  # a version that takes nothing but bytes
+        return None
+    return value if is_right else None
 
 
 @cache
@@ -119,7 +126,7 @@ def crc32c_blocks(data: Any) -> NDArray[np.uint32]:
     native = native_crc32c()
     if native is not None:
         begins = range(0, source.size, CRC_BLOCK_BYTES)
-        blocks = (source[begin : begin + CRC_BLOCK_BYTES].tobytes() for begin in begins)
+        blocks = (source[begin : begin + CRC_BLOCK_BYTES] for begin in begins)
         return np.fromiter(map(native, blocks), np.uint32, len(begins))
     whole, rest = divmod(source.size, CRC_BLOCK_BYTES)
     sums = np.empty(whole + bool(rest), np.uint32)

@@ -97,31 +97,37 @@ def _joined(fields: Sequence[Bytes]) -> Bytes:
 
 
 @cache
-def _hex_digits() -> NDArray[np.uint32]:
-    """Return the four hex digits of any two bytes, as one number each (65536,)."""
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    pairs = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
-    quads = np.stack([pairs >> 4, pairs & 15], axis=2)
-    return digits[quads].reshape(-1, 4).view(np.uint32).reshape(-1)
+def _quads(kind: str) -> NDArray[np.uint32]:
+    """Return four digits as one number each: of two bytes in hex (65536,), of 0..9999 (10000,)."""
+    if kind == "hex":
+        digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+        pairs = np.arange(1 << 16, dtype=np.uint16).view(np.uint8).reshape(-1, 2)
+        written = digits[np.stack([pairs >> 4, pairs & 15], axis=2)].reshape(-1, 4)
+    else:
+        powers = np.array([1000, 100, 10, 1])
+        written = (np.arange(10_000)[:, None] // powers % 10 + ord("0")).astype(np.uint8)
+    return written.view(np.uint32).reshape(-1)
 
 
 def _hex(ids: Bytes) -> Bytes:
     """Return ids (documents, 16) in hex (documents, 32)."""
     pairs = np.ascontiguousarray(ids).view(np.uint16)
-    return _hex_digits().take(pairs).view(np.uint8)
+    return _quads("hex").take(pairs).view(np.uint8)
 
 
 def _digits(numbers: Numbers) -> Bytes:
     """Return numbers in decimal, filled on the left; `NO_POSITION` is all filled."""
     width = len(str(int(numbers.max())))
-    digits = np.empty((len(numbers), width), np.uint8)
-    left = numbers
-    for place in range(width - 1, -1, -1):
-        left, digit = np.divmod(left, 10)
-        digits[:, place] = digit + ord("0")
-    for place in range(width - 1):
-        digits[numbers < 10 ** (width - 1 - place), place] = _FILL
-    digits[numbers == NO_POSITION] = _FILL
+    quads = np.empty((len(numbers), -(-width // 4)), np.uint32)
+    left = np.maximum(numbers, 0)
+    for place in range(quads.shape[1] - 1, -1, -1):
+        left, four = np.divmod(left, 10_000)
+        quads[:, place] = _quads("decimal").take(four)
+    digits = quads.view(np.uint8)[:, -width:]
+    # What stands before the first digit: all of it where there is no number.
+    least = 10 ** np.arange(width - 1, -1, -1)
+    least[-1] = 0
+    digits[numbers[:, None] < least] = _FILL
     return digits
 
 

@@ -57,24 +57,27 @@ def _refusal(tokenizer: LoadedTokenizer, found: int) -> str:
 @kernel
 def _assemble(
     plain: Any, starts: Any, sizes: Any, eos: int, bos: int, out: Any, counts: Any
-) -> int:
+) -> Any:
     """Fill `out` and add to `counts`; return the place of a wrong id in `plain`, or `_FINE`."""
-    place = 0
-    vocab_size = len(counts)
+    # Unsigned, so that no index is looked at twice for being negative.
+    size, end_id, begin_id = np.uint32(len(counts)), np.uint32(eos), np.uint32(bos)
+    place = np.uint64(0)
+    one = np.uint64(1)
     for document in range(len(starts)):
-        start = starts[document]
         if bos != _NO_BOS:
             out[place] = bos
-            counts[bos] += 1
-            place += 1
-        for number in range(start, start + sizes[document]):
-            found = np.int64(plain[number])
-            if found >= vocab_size or found in (eos, bos):
-                return number
+            place += one
+        first = np.uint64(starts[document])
+        for number in range(first, first + np.uint64(sizes[document])):
+            found = plain[number]
+            if found >= size or found in (end_id, begin_id):
+                return np.int64(number)
             out[place] = found
             counts[found] += 1
-            place += 1
+            place += one
         out[place] = eos
-        counts[eos] += 1
-        place += 1
+        place += one
+    counts[eos] += len(starts)
+    if bos != _NO_BOS:
+        counts[bos] += len(starts)
     return _FINE

@@ -1,8 +1,8 @@
 """What the documents of each language come to: tokens beside characters, bytes and words.
 
-How often each token occurs in a language is kept sparsely: memory is 16 bytes for every pair of a
-language and a token that occurs in a part, and 8 bytes for each token of the vocabulary and
-`_AT_ONCE` languages while a batch is counted.
+How often each token occurs in a language is kept sparsely for all languages but one: memory is 16
+bytes for every pair of a language and a token that occurs in a part, 8 bytes for each token of the
+vocabulary, and as many for `_AT_ONCE` languages while a batch is counted.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class LanguageTotals:
         self._lengths: dict[str, dict[str, int]] = {}
         self._vocab_size = vocab_size
         self._counts: dict[str, tuple[Array, Array]] = {}
+        # Joining sparse counts costs a sort: the language that has most of the first batch, mostly
+        # of all, has an array for the whole vocabulary.
+        self._most: str | None = None
+        self._most_counts = np.zeros(vocab_size, np.int64)
 
     def add(self, texts: pa.RecordBatch, rows: pa.RecordBatch, encoded: EncodedTexts) -> None:
         """Count some documents.
@@ -53,16 +57,18 @@ class LanguageTotals:
             encoded: the tokens of `rows`.
         """
         num_tokens = encoded.num_tokens
+        text, words = texts.column("text"), texts.column("num_words").fill_null(0)
+        languages, codes = _codes(texts)
         self._add(
-            texts,
-            characters=pc.utf8_length(texts.column("text")),
-            bytes=pc.binary_length(texts.column("text")),
-            words=texts.column("num_words").fill_null(0),
+            languages,
+            codes,
+            characters=pc.utf8_length(text).to_numpy(),
+            bytes=pc.binary_length(text).to_numpy(),
+            words=words.to_numpy(),
         )
-        self._add(rows, tokens=pa.array(num_tokens), documents=pa.repeat(1, len(rows)))
-        named = rows.column("language").fill_null(NO_LANGUAGE).dictionary_encode()
-        codes = named.indices.to_numpy().astype(np.int64)
-        languages: list[str] = named.dictionary.to_pylist()
+        if rows is not texts:
+            languages, codes = _codes(rows)
+        self._add(languages, codes, tokens=num_tokens, documents=np.ones(len(rows), np.int64))
         for code, language in enumerate(languages):
             lengths = length_histogram(num_tokens[codes == code])
             self._lengths[language] = add_statistics(self._lengths.get(language, {}), lengths)
@@ -72,7 +78,8 @@ class LanguageTotals:
         """Count the tokens of all languages but the one with the most: that has the rest."""
         sizes = np.bincount(codes, weights=encoded.num_tokens, minlength=len(languages))
         most = int(np.argmax(sizes))
-        rest = encoded.counts.astype(np.int64)
+        self._most = languages[most] if self._most is None else self._most
+        rest = encoded.counts.copy()
         others = [code for code in range(len(languages)) if code != most]
         for first in range(0, len(others), _AT_ONCE):
             some = others[first : first + _AT_ONCE]
@@ -86,6 +93,9 @@ class LanguageTotals:
         self._merge(languages[most], rest)
 
     def _merge(self, language: str, dense: Array) -> None:
+        if language == self._most:
+            self._most_counts += dense
+            return
         ids = np.flatnonzero(dense)
         counts = dense[ids]
         held = self._counts.get(language)
@@ -99,8 +109,10 @@ class LanguageTotals:
 
     def counts_table(self) -> pa.Table | None:
         """Return `LANGUAGE_COUNTS`; None for at most one language, whose counts the part's are."""
-        if len(self._counts) < 2:
+        if self._most is None or not self._counts:
             return None
+        ids = np.flatnonzero(self._most_counts)
+        found = {**self._counts, self._most: (ids, self._most_counts[ids])}
         parts = [
             pa.Table.from_arrays(
                 [
@@ -110,17 +122,17 @@ class LanguageTotals:
                 ],
                 schema=LANGUAGE_COUNTS,
             )
-            for language, (ids, counts) in sorted(self._counts.items())
+            for language, (ids, counts) in sorted(found.items())
         ]
         return pa.concat_tables(parts)
 
-    def _add(self, rows: pa.RecordBatch, **amounts: pa.Array) -> None:
-        languages = rows.column("language").fill_null(NO_LANGUAGE)
-        sums = [(name, "sum") for name in amounts]
-        groups = pa.table({"language": languages, **amounts}).group_by("language").aggregate(sums)
-        for row in groups.to_pylist():
-            for name in amounts:
-                self._totals[row["language"]][name] += row[f"{name}_sum"]
+    def _add(self, languages: list[str], codes: Array, **amounts: Array) -> None:
+        """Add amounts of documents, (documents,), to those of their languages."""
+        for name, amount in amounts.items():
+            # Sums of float64 are exact below 2**53.
+            sums = np.bincount(codes, weights=amount, minlength=len(languages))
+            for language, found in zip(languages, sums.astype(np.int64).tolist(), strict=True):
+                self._totals[language][name] += found
 
     def sums(self) -> dict[str, int]:
         """Return {documents, tokens, characters, bytes, words} of all languages together."""
@@ -136,6 +148,12 @@ class LanguageTotals:
             language: {**self._totals[language], "lengths": self._lengths.get(language, {})}
             for language in sorted(self._totals)
         }
+
+
+def _codes(rows: pa.RecordBatch) -> tuple[list[str], Array]:
+    """Return the languages of documents, and which of them each has (documents,)."""
+    named = rows.column("language").fill_null(NO_LANGUAGE).dictionary_encode()
+    return named.dictionary.to_pylist(), named.indices.to_numpy().astype(np.int64)
 
 
 @kernel
