@@ -134,6 +134,9 @@ def _digits(numbers: Numbers) -> Bytes:
 def _texts(texts: Sequence[str]) -> Bytes:
     """Return texts as fields, filled on the right."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    if len(place_of) == 1:
+        field = np.frombuffer(csv_field(texts[0]).encode(), np.uint8)
+        return np.broadcast_to(field, (len(texts), len(field)))
     fields = [csv_field(text).encode() for text in place_of]
     width = max(map(len, fields))
     table = np.frombuffer(b"".join(field.ljust(width, b"\xff") for field in fields), np.uint8)

@@ -178,7 +178,9 @@ class Engine:
         if not self.cuts_words:
             return self._encode_both(texts, rows)
         pieces, starts = cut_behind_words(texts, rows)
-        flat = self._encode_both(pieces, self._doubtful_rows(pieces))
+        of_rows = [np.arange(starts[row], starts[row + 1]) for row in rows.tolist()]
+        cut = np.concatenate(of_rows)
+        flat = self._encode_both(pieces, cut[self._doubtful_rows(pieces.take(pa.array(cut)))])
         return FlatIds(ids=flat.ids, offsets=flat.offsets[starts])
 
     def _doubtful_rows(self, texts: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:

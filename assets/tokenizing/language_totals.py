@@ -33,6 +33,7 @@ LANGUAGE_COUNTS = pa.schema(
 )
 """One row per language and id that occurs in it, ascending."""
 _AT_ONCE = 16
+_WORDS = 255
 
 
 class LanguageTotals:
@@ -62,7 +63,7 @@ class LanguageTotals:
         self._add(
             languages,
             codes,
-            characters=pc.utf8_length(text).to_numpy(),
+            characters=count_characters(text),
             bytes=pc.binary_length(text).to_numpy(),
             words=words.to_numpy(),
         )
@@ -154,6 +155,43 @@ def _codes(rows: pa.RecordBatch) -> tuple[list[str], Array]:
     """Return the languages of documents, and which of them each has (documents,)."""
     named = rows.column("language").fill_null(NO_LANGUAGE).dictionary_encode()
     return named.dictionary.to_pylist(), named.indices.to_numpy().astype(np.int64)
+
+
+def count_characters(texts: pa.Array) -> Array:
+    """Return the code points of each text (large_string, no nulls), int64 (texts,).
+
+    The same as `pyarrow.compute.utf8_length`, in half the time.
+    """
+    _, offsets, data = texts.buffers()
+    counts = np.zeros(len(texts), np.int64)
+    if len(texts) and data is not None:
+        bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        words = np.frombuffer(data, np.uint64, len(data) // 8)
+        _count_characters(np.frombuffer(data, np.uint8), words, bounds, counts)
+    return counts
+
+
+@kernel
+def _count_characters(data: Any, words: Any, bounds: Any, counts: Any) -> None:
+    """Count the bytes of each text that continue no character, eight at a time."""
+    lowest, pairs = np.uint64(0x0101010101010101), np.uint64(0x00FF00FF00FF00FF)
+    for row in range(len(bounds) - 1):
+        position, end = bounds[row], bounds[row + 1]
+        count = end - position
+        while position < end and position & 7:
+            count -= data[position] & 0xC0 == 0x80
+            position += 1
+        last = max(position >> 3, end >> 3)
+        for first in range(position >> 3, last, _WORDS):
+            found = np.uint64(0)  # eight counts of at most `_WORDS`, a byte each
+            for place in range(first, min(first + _WORDS, last)):
+                word = words[place]
+                found += (word >> np.uint64(7)) & ~(word >> np.uint64(6)) & lowest
+            found = (found & pairs) + ((found >> np.uint64(8)) & pairs)
+            count -= np.int64((found * np.uint64(0x0001000100010001)) >> np.uint64(48))
+        for place in range(max(position, last << 3), end):
+            count -= data[place] & 0xC0 == 0x80
+        counts[row] = count
 
 
 @kernel

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given, strategies as st
 
 from assets.tokenizing import language_totals
 from assets.tokenizing.encode import EncodedTexts
-from assets.tokenizing.language_totals import LanguageTotals
+from assets.tokenizing.language_totals import LanguageTotals, count_characters
 
 LANGUAGES = ["en", "de", None, "en", "fr", "de"]
 TEXTS = ["a b", "c", "d e f", "g", "h", "i j"]
@@ -18,10 +19,8 @@ LENGTHS = np.array([3, 1, 4, 2, 1, 5])
 
 def rows() -> pa.RecordBatch:
     words = [len(text.split()) for text in TEXTS]
-    columns = [TEXTS, words, LANGUAGES]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column) for column in columns], names=["text", "num_words", "language"]
-    )
+    columns = [pa.array(TEXTS, pa.large_string()), pa.array(words), pa.array(LANGUAGES)]
+    return pa.RecordBatch.from_arrays(columns, names=["text", "num_words", "language"])
 
 
 def encoded(ids: np.ndarray, lengths: np.ndarray) -> EncodedTexts:
@@ -68,3 +67,11 @@ def test_one_language_has_the_counts_of_its_part():
     totals.add(one, one, encoded(np.array([1, 2, 3], np.uint32), LENGTHS[:1]))
     assert totals.counts_table() is None
     assert LanguageTotals(9).counts_table() is None
+
+
+@given(texts=st.lists(st.text("aé中😀 ", max_size=40), max_size=8), start=st.integers(0, 2))
+def test_characters_are_those_of_python(texts: list[str], start: int):
+    # The long one fills more blocks of words than one.
+    all_texts = pa.array(["", "é", *texts, "a中" * 3000], pa.large_string()).slice(start)
+    found = count_characters(all_texts)
+    assert found.tolist() == [len(text) for text in all_texts.to_pylist()]
