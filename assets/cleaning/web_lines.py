@@ -56,7 +56,7 @@ UPPERCASE, NUMERIC, COUNTER, SHORT, PHRASE, WORDS, REMOVED_WORDS = range(len(COU
 
 _AT_START, _AT_END, _ANYWHERE, _COUNTED = range(4)
 """The groups of phrases."""
-_LF, _UNDERSCORE, _DOT, _COMMA = 0x0A, 0x5F, 0x2E, 0x2C
+_LF, _CR, _UNDERSCORE, _DOT, _COMMA = 0x0A, 0x0D, 0x5F, 0x2E, 0x2C
 _K, _M, _B = 0x6B, 0x6D, 0x62
 
 
@@ -76,7 +76,10 @@ def drop_web_lines(
 def find_web_lines(texts: pa.LargeStringArray, settings: WebLineRules) -> np.ndarray:
     """Return the lines that `drop_web_lines` takes out, int64 (lines, 3), in order.
 
-    Each is (number of its text, first byte in the text, the byte after its last, LF left out).
+    Lines without a word are left out: nothing is written in them. A CR before the LF is no part of
+    a line, so that a text is judged alike whatever ends its lines.
+
+    Each is (number of its text, first byte in the text, the byte after its last).
     """
     data, offsets = text_buffers(texts)
     ends = int(np.count_nonzero(data[offsets[0] : offsets[-1]] == _LF))
@@ -123,13 +126,16 @@ def _find_all(
             line_end = position
             while line_end < end and data[line_end] != _LF:
                 line_end += 1
-            reason, _ = _judge(
-                data, position, line_end, flags, limits, letters, lengths, groups, starts
+            stop = line_end
+            if stop > position and data[stop - 1] == _CR:
+                stop -= 1
+            reason, words = _judge(
+                data, position, stop, flags, limits, letters, lengths, groups, starts
             )
-            if reason >= 0:
+            if reason >= 0 and words > 0:
                 found[count, 0] = index
                 found[count, 1] = position - first
-                found[count, 2] = line_end - first
+                found[count, 2] = stop - first
                 count += 1
             position = line_end + 1
     return count

@@ -146,6 +146,29 @@ def test_boilerplate_lines_are_masked_where_they_are_named(real):
     assert masked(real, text, None, kinds=("*",))[1].total == 0
 
 
+def test_blank_lines_are_no_boilerplate_whatever_ends_lines(real):
+    lines = [
+        "A line of prose.",
+        "",
+        "More of it, in full.",
+        "  ",
+        "Menu",
+        "read more...",
+        "",
+        "End it.",
+    ]
+    table = token_bytes(real[0])
+    assert table is not None
+    for end in ("\n", "\r\n"):
+        found, result = masked(real, end.join(lines), None, kinds=("boilerplate",))
+        (ranges,) = result.ranges.to_pylist()
+        pieces = [table.decode(found.ids[item["start"] : item["end"]]) for item in ranges]
+        assert [piece.split() for piece in pieces] in (
+            [[b"Menu"], [b"read", b"more..."]],
+            [[b"Menu", b"read", b"more..."]],
+        )
+
+
 def test_boilerplate_and_spans_of_cleaning_are_masked_together(real):
     text = "Write to |||EMAIL||| if you like.\nMENU"
     _, both = masked(
