@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from assets.document import CLEAN
+from assets.errors import ConfigurationError
 from assets.root import Root
+from assets.settings.checks import nearest
 from assets.settings.load import load_settings
+from assets.settings.ordering import MixtureSettings
 from assets.settings.schema import Settings
+from assets.sources.landing_log import read_log
 from assets.storage.local import LocalStorage
 
 
@@ -83,7 +87,23 @@ def open_for_run(
     from assets.tokenizing.train import check_configured  # noqa: PLC0415
 
     check_configured(platform.root, platform.settings)
+    _check_weighted_sources(platform)
     return platform
+
+
+def _check_weighted_sources(platform: OpenPlatform) -> None:
+    """Refuse weights of sources that are neither configured nor landed, likewise."""
+    known = {source.name for source in platform.settings.sources}
+    mixture = platform.settings.ordering.mixture or MixtureSettings()
+    for weights in mixture.weights_of_stages():
+        unknown = {name.partition("/")[0] for name in weights or ()} - known
+        if unknown:
+            # A source that left the configuration keeps its shards.
+            unknown -= {source for source, _ in read_log(platform.root).landed}
+        for name in sorted(unknown):
+            raise ConfigurationError(
+                f"ordering.mixture: weights: no source is named {name!r}{nearest(name, known)}"
+            )
 
 
 def _check_strata(settings: Settings) -> None:

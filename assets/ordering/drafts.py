@@ -109,14 +109,9 @@ def _packing_options(
     ordering: OrderingSettings, shards: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     options = dataclasses.asdict(ordering.packing_options)
-    separator, size = options["separator_id"], int(shards[0]["vocab_size"])
-    if separator is None:
+    if options["separator_id"] is None:
         del options["separator_id"]  # plans without one are what they were before there was one
-    elif separator >= size:
-        raise ConfigurationError(
-            f"ordering.packing_options.separator_id: {separator} is not in the vocabulary of "
-            f"{size:,d} ids; give one below {size:,d}, or none"
-        )
+    ordering.check_separator(int(shards[0]["vocab_size"]))
     return options
 
 

@@ -82,6 +82,7 @@ def _build(
 ) -> Mixture:
     named = settings.weights if stage is None or stage.weights is None else stage.weights
     weights = _weights(named, sources, sizes)
+    settings.check_floor(sum(weight > 0 for weight in weights.values()))
     tokens = settings.tokens if stage is None else stage.tokens
     heat = settings.temperature if stage is None or stage.temperature is None else stage.temperature
     groups = sorted(weights)

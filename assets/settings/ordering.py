@@ -91,8 +91,23 @@ class MixtureSettings:
             not (self.stages and self.tokens is not None),
             "tokens: stages have tokens of their own; leave it out",
         )
-        for weights in (self.weights, *(stage.weights for stage in self.stages)):
+        for weights in self.weights_of_stages():
             check_weights(weights)
+            if weights is not None:
+                self.check_floor(sum(weight > 0 for weight in weights.values()))
+
+    def weights_of_stages(self) -> list[dict[str, float] | None]:
+        """Return the weights that hold in each stage, once if there are no stages."""
+        stages = [stage.weights for stage in self.stages] or [None]
+        return [self.weights if weights is None else weights for weights in stages]
+
+    def check_floor(self, num_groups: int) -> None:
+        """Refuse a floor that so many sources with weight cannot all have."""
+        require(
+            self.floor * num_groups <= 1,
+            f"floor: {num_groups} sources with weight cannot have {self.floor:g} of the tokens "
+            f"each; give at most {1 / max(num_groups, 1):.4g}",
+        )
 
 
 def check_weights(weights: dict[str, float] | None) -> None:
@@ -189,4 +204,13 @@ class OrderingSettings:
             self.tails != "pad" or self.instance_filter is None,
             "tails: pad cannot go with instance_filter, which would take padding for a phrase over "
             "and over; set tails: carry, or leave instance_filter out",
+        )
+
+    def check_separator(self, vocab_size: int) -> None:
+        """Refuse a separator that is no id of the tokenizer."""
+        separator = self.packing_options.separator_id
+        require(
+            self.packing != "best_fit" or separator is None or separator < vocab_size,
+            f"ordering.packing_options.separator_id: {separator} is not in the vocabulary of "
+            f"{vocab_size:,d} ids; give one below {vocab_size:,d}, or none",
         )

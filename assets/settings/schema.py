@@ -13,7 +13,7 @@ from assets.errors import ConfigurationError
 from assets.settings.checks import nearest, refuse_later, require
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.dedup import DedupSettings
-from assets.settings.ordering import OrderingSettings
+from assets.settings.ordering import MixtureSettings, OrderingSettings, check_weights
 from assets.settings.profiles import BUILT_IN
 from assets.settings.sources import SourceSettings
 from assets.settings.tokens import ShardingSettings, TokenizerSettings
@@ -78,6 +78,8 @@ class Settings:
             self._check_profile(source)
         if self.ordering.order == "shuffle":
             self._check_repeats()
+        else:
+            self._check_mixture(self.ordering.mixture or MixtureSettings())
 
     def _check_profile(self, source: SourceSettings) -> None:
         known = (*BUILT_IN, *self.cleaning.profiles)
@@ -105,6 +107,27 @@ class Settings:
                 f"sources: {source.name} has weight {source.weight}, and ordering.order is shuffle,"
                 " where a weight is how often whole shards are read (1, 2, 3, ...): "
                 "set ordering.order to mixture, or leave the weight out",
+            )
+
+    def _check_mixture(self, mixture: MixtureSettings) -> None:
+        """Refuse weights now that would be refused when all is tokenized."""
+        own = {source.name: source.weight for source in self.sources}
+        for weights in mixture.weights_of_stages():
+            if weights is None and all(weight is None for weight in own.values()):
+                mixture.check_floor(len(own))
+                continue
+            if weights is None:
+                given = {name: weight for name, weight in own.items() if weight is not None}
+                check_weights(given)
+                mixture.check_floor(sum(weight > 0 for weight in given.values()))
+            else:
+                given = weights
+            named = {name.partition("/")[0] for name in given}
+            missing = [name for name in own if name not in named]
+            require(
+                not missing,
+                f"weights: {', '.join(given)} have one, {', '.join(missing)} have none; give every "
+                "source a weight (0 leaves it out), or none of them (then size decides)",
             )
 
     def source(self, name: str) -> SourceSettings:

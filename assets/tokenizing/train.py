@@ -144,21 +144,25 @@ def check_configured(root: Root, settings: Settings) -> None:
     A tokenizer that is trained in the root is known only then.
 
     Raises:
-        ConfigurationError: the tokenizer cannot be used, see `load_tokenizer`.
+        ConfigurationError: the tokenizer cannot be used, see `load_tokenizer`, or it has no such
+            id as the separator.
         PinnedRootError: the root has another tokenizer.
     """
-    wanted = settings.tokenizer
-    pin = read_pin(root)
+    wanted, pin = settings.tokenizer, read_pin(root)
     if pin is not None:
         check_pin(root, settings, pin)
+        vocab_size = pin.vocab_size
     elif wanted.path is not None:
-        _check_loads(_read_configured(settings, root, None), wanted)
+        vocab_size = _try_to_load(_read_configured(settings, root, None), wanted)
+    else:
+        return
+    settings.ordering.check_separator(vocab_size)
 
 
 @functools.lru_cache(maxsize=1)
-def _check_loads(data: bytes, settings: TokenizerSettings) -> None:
-    """Load a tokenizer to see that it can be: once per process, large ones take a second."""
-    _load_configured(data, settings, where=str(settings.path))
+def _try_to_load(data: bytes, settings: TokenizerSettings) -> int:
+    """Return the vocabulary's size; a large file takes a second, so once per process."""
+    return _load_configured(data, settings, where=str(settings.path)).vocab_size
 
 
 def _load_configured(data: bytes, settings: TokenizerSettings, *, where: str) -> LoadedTokenizer:

@@ -179,6 +179,25 @@ def test_a_tokenizer_file_is_refused_before_anything_is_read(config, tmp_path, c
     refused("{path: words.json, allow_vocabulary_holes: true, eos_token: '</s>'}", "'</s>' is not")
 
 
+def test_weights_and_separators_that_nothing_has_are_refused_before_anything_is_read(
+    config, tmp_path, capsys
+):
+    words = tokenizers.Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
+    words.add_special_tokens(["<|endoftext|>"])
+    words.save(str(tmp_path / "corpus/words.json"))
+    text = config.read_text().replace("{train: {vocab_size: 400}}", "{path: words.json}")
+
+    def refused(ordering: str, message: str) -> None:
+        config.write_text(text.replace("seed: 7", ordering))
+        assert main(["run", "--config", str(config), "--until", "documents"]) == 1
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "root/landings").exists()
+
+    weights = "{stories: 1, books: 1, boks/x: 1}"
+    refused(f"order: mixture, mixture: {{weights: {weights}}}", "no source is named 'boks'; did")
+    refused("packing: best_fit, packing_options: {separator_id: 2}", "below 2, or none")
+
+
 def test_a_root_keeps_its_tokenizer_before_a_text_is_read(copied, tmp_path, capsys):
     dataset = tmp_path / "root/dataset/dataset.json"
     dataset.unlink()  # as after a run that was stopped before it published

@@ -50,6 +50,38 @@ def test_a_weight_that_is_no_repeat_with_order_shuffle(tmp_path: Path) -> None:
     assert "set ordering.order to mixture" in str(caught.value)
 
 
+TWO = "{{name: a, paths: ['*'], weight: {0}}}, {{name: b, paths: ['*'], weight: {1}}}"
+
+
+@pytest.mark.parametrize(
+    ("sources", "mixture", "message"),
+    [
+        (("0", "0"), "{}", "those of a, b sum to 0"),
+        (("1", "null"), "{}", "a have one, b have none; give every source a weight"),
+        (("1", "1"), "{weights: {a: 1}}", "a have one, b have none"),
+        (
+            ("1", "1"),
+            "{stages: [{name: x, tokens: 9}, {name: y, tokens: 9, weights: {b: 1}}]}",
+            "b have one, a have none",
+        ),
+        (("1", "1"), "{floor: 0.6}", "2 sources with weight cannot have 0.6 .* at most 0.5"),
+        (("null", "null"), "{floor: 0.51}", "2 sources with weight cannot have 0.51"),
+        (("1", "1"), "{floor: 0.4, weights: {a: 1, b/x: 1, b/y: 1}}", "3 sources with weight"),
+    ],
+)
+def test_weights_that_cannot_be_are_told_with_the_configuration(
+    tmp_path: Path, sources: tuple[str, str], mixture: str, message: str
+) -> None:
+    ordering = f"{{order: mixture, mixture: {mixture}}}"
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(write_config(tmp_path, TWO.format(*sources), ordering))
+
+
+def test_a_floor_that_every_source_can_have(tmp_path: Path) -> None:
+    ordering = "{order: mixture, mixture: {floor: 0.5}}"
+    load_settings(write_config(tmp_path, TWO.format("1", "3"), ordering))
+
+
 def test_a_source_with_0_tokens_and_a_weight(small: SmallDataSet) -> None:
     weights = weigh(web=1.0, wiki=1.0, code=0.25)
     with pytest.raises(
