@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
 
 PERMUTATION = "numpy.PCG64.shuffle/v1"
 """Id of the algorithm in `build_order`. NumPy promises no stable stream: golden tests pin it."""
@@ -119,9 +119,12 @@ def open_order(path: Path, count: int, dtype: Any) -> Order:
     """Map an order file read-only.
 
     Raises:
-        IntegrityError: the file does not hold exactly ``count`` numbers of ``dtype``.
+        IntegrityError: the file is missing, or does not hold ``count`` numbers of ``dtype``.
     """
-    found, item = path.stat().st_size, np.dtype(dtype)
+    try:
+        found, item = path.stat().st_size, np.dtype(dtype)
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path}: there is no such file") from error
     if found != count * item.itemsize:
         raise IntegrityError(f"{path}: {found} bytes are not {count} numbers of {item.name}")
     if count == 0:

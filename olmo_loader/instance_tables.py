@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
 from olmo_loader.overriding import override
 
 SPANS_FILE = "spans.npy"
@@ -133,7 +133,10 @@ class SpanFiles:
 
 
 def _map(path: Path, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
-    found = path.stat().st_size
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path}: there is no such file") from error
     if found != size or size % dtype.itemsize:
         raise IntegrityError(f"{path}: {found} bytes, plan.json says {size}")
     if size == 0:

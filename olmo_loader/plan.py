@@ -27,6 +27,7 @@ from olmo_loader.dtypes import check_token_dtype
 from olmo_loader.errors import (
     ConfigurationError,
     IntegrityError,
+    MissingFileError,
     NotInThisVersion,
     PlanExhausted,
 )
@@ -295,7 +296,10 @@ def read_plan(dataset_dir: Path, plan_id: str) -> Plan:
         raise ConfigurationError(
             f"{path} does not exist: no plan {plan_id} in this data set"
         ) from error
-    records = read_shard_records(folder / SHARDS_FILE, record["files"][SHARDS_FILE]["sha256"])
+    try:
+        records = read_shard_records(folder / SHARDS_FILE, record["files"][SHARDS_FILE]["sha256"])
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{folder / SHARDS_FILE}: there is no such file") from error
     columns = records.columns
     shards = records.take(columns.train(record.get("retired") or ()))
     fingerprint = plan_fingerprint(shards.columns, record)

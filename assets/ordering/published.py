@@ -134,11 +134,8 @@ def open_plan(root: Root, plan_id: str) -> Plan:
     Raises:
         IntegrityError: a file of it is missing or damaged, or they contradict one another.
     """
-    try:
-        with loader_errors(root):
-            return read_plan(dataset_dir(root), plan_id)
-    except FileNotFoundError as error:
-        raise IntegrityError(f"{root.url}: plan {plan_id}: {error.filename} is missing") from error
+    with loader_errors(root):
+        return read_plan(dataset_dir(root), plan_id)
 
 
 def _read_numbered(root: Root, folder: str) -> list[tuple[str, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from assets.ordering.published import read_shard_index
 from assets.ordering.shares import SourceWeights
 from assets.settings.load import load_settings
 from assets.settings.ordering import MixtureSettings
-from olmo_loader.errors import LoaderError
-from olmo_loader.plan import PLAN_FILE
+from olmo_loader.errors import LoaderError, MissingFileError
+from olmo_loader.plan import PLAN_FILE, read_plan
 from olmo_loader.published import open_published
 from olmo_loader.records import canonical_json, seal
 from tests.assets.ordering.mixed_plans import extend, make_plan, publish, weigh
@@ -155,3 +156,19 @@ def test_a_changed_plan_is_not_opened(small: SmallDataSet) -> None:
     (plan.folder / PLAN_FILE).write_bytes(canonical_json(seal({**changed, "seed": 4})))
     with pytest.raises(LoaderError, match="fingerprint does not follow"):
         open_published(publish(small, plan))
+
+
+@pytest.mark.parametrize(
+    "name", ["global_indices.npy", "spans.npy", "instance_offsets.npy", "shards.jsonl"]
+)
+def test_a_plan_of_which_a_file_is_missing(small: SmallDataSet, name: str) -> None:
+    plan = make_plan(small, packing="best_fit")
+    (plan.folder / name).unlink()
+    with pytest.raises(MissingFileError, match=f"{re.escape(name)}: there is no such file"):
+        open_all(small.dataset, plan.plan_id)
+
+
+def open_all(dataset: Path, plan_id: str) -> None:
+    plan = read_plan(dataset, plan_id)
+    plan.open_order()
+    plan.open_spans()
