@@ -117,13 +117,13 @@ class SegmentDraws:
     def _shortage(self, short: int) -> str:
         """Return what is short, with the numbers, and what can be done."""
         state, mixture, name = self.state, self.mixture, self.mixture.groups[short]
-        wanted, size = mixture.tokens, max(self._pass_tokens(self.units[short]), 1)
-        is_once = mixture.exhausted == "error"
+        wanted, size = mixture.tokens, self._pass_tokens(self.units[short])
+        one_pass, is_once = max(size, 1), mixture.exhausted == "error"
         asked = "as many tokens as there are" if wanted is None else f"{wanted:,d} tokens"
         share = float(mixture.average_shares(wanted or state.tokens)[short])
         needed = (wanted or state.tokens) * share
         # A group may be a draw ahead of its share; what is said has to be enough.
-        passes = math.ceil(100 * (needed + self.slots) / size) / 100
+        passes = math.ceil(100 * (needed + self.slots) / one_pass) / 100
         remedies = [f"set ordering.mixture.tokens to at most {state.tokens:,d}"]
         if mixture.exhausted == "renormalise":
             remedies.append("raise the max_repetition of sources, all of which are exhausted")
@@ -138,7 +138,7 @@ class SegmentDraws:
         return (
             f"the mixture asks for {asked}, the best possible size is {state.tokens:,d}: {name} is "
             f"short, it has {size:,d} tokens in instances, may be read {rounds:g} times and has "
-            f"share {share:.4f} (about {needed / size:.2f} epochs of it); {', '.join(remedies)}"
+            f"share {share:.4f} (about {needed / one_pass:.2f} epochs of it); {', '.join(remedies)}"
         )
 
     def _pass_tokens(self, units: GroupUnits) -> int:

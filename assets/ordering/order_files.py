@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
+from assets.errors import ConfigurationError
 from assets.ordering.coverage import count_draws
 from assets.ordering.draws import SegmentDraws
 from assets.ordering.limits import draw_limits
 from assets.ordering.order_tables import SegmentTables
 from assets.ordering.share_rows import share_rows
 from olmo_loader.global_indices import ORDER_FILE, Order, order_dtype
-from olmo_loader.mixture import Mixture
+from olmo_loader.mixture import GroupUnits, Mixture
 from olmo_loader.plan import SOURCE_IDS_FILE
 from olmo_loader.segment_units import mean_tokens
 
@@ -62,6 +63,27 @@ class OrderWriter:
                 file.close()
 
 
+def _refuse_empty_groups(mixture: Mixture, units: Sequence[GroupUnits]) -> None:
+    """Refuse a weight of what has tokens in shards, but none in instances."""
+    empty = [
+        name
+        for name, weight, unit in zip(mixture.groups, mixture.weights, units, strict=True)
+        if weight > 0 and not unit.whole_size()
+    ]
+    if empty:
+        raise ConfigurationError(
+            f"weights: {', '.join(empty)} have 0 tokens in training instances: packing drops all "
+            "of their documents, or their shards' weights leave none; set "
+            "ordering.packing_options.long to fragment, lengthen instances, or set their weight "
+            "to 0"
+        )
+
+
+def _first_short(draws: SegmentDraws) -> str:
+    short = draws.state.short
+    return "a source" if short is None else draws.mixture.groups[short]
+
+
 def write_segment(
     writer: OrderWriter,
     tables: SegmentTables,
@@ -90,6 +112,8 @@ def write_segment(
     groups, first = mixture.groups, writer.positions
     counts = count_draws(writer.read_back(), tables.num_instances) if first else None
     units = tables.units(segment, groups, counts)
+    if counts is None:
+        _refuse_empty_groups(mixture, units)
     limits = draw_limits(mixture, units, tables, segment, counts)
     live = [
         tables.tables[number] for part in (*segment["levels"], segment["whole"]) for number in part
@@ -108,6 +132,11 @@ def write_segment(
     )
     for indices, drawn in draws.blocks():
         writer.add(indices, drawn)
+    if not writer.positions:
+        raise ConfigurationError(
+            f"the mixture draws nothing: {_first_short(draws)} may not be read once; raise its "
+            "max_repetition, or set ordering.mixture.exhausted to renormalise"
+        )
     done = {**segment, "first_instance": first, "limits": limits}
     return done, share_rows(
         number,

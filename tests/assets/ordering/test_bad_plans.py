@@ -13,7 +13,7 @@ from assets.errors import ConfigurationError, IntegrityError
 from assets.ordering.published import read_shard_index
 from assets.ordering.shares import SourceWeights
 from assets.settings.load import load_settings
-from assets.settings.ordering import MixtureSettings
+from assets.settings.ordering import MixtureSettings, PackingSettings
 from olmo_loader.errors import LoaderError, MissingFileError
 from olmo_loader.plan import PLAN_FILE, read_plan
 from olmo_loader.published import open_published
@@ -88,6 +88,32 @@ def test_a_source_with_0_tokens_and_a_weight(small: SmallDataSet) -> None:
     with pytest.raises(
         ConfigurationError, match=r"code \(weight 0\.25\) have 0 tokens .* land text .* weight to 0"
     ):
+        make_plan(small, order="mixture", weights=weights)
+
+
+@pytest.mark.parametrize("tokens", [None, 8])
+def test_a_source_with_a_weight_of_which_packing_leaves_nothing(
+    small: SmallDataSet, tokens: int | None
+) -> None:
+    small.add_shard("code", [20, 30])
+    with pytest.raises(
+        ConfigurationError, match=r"code have 0 tokens in training instances: packing drops all"
+    ):
+        make_plan(
+            small,
+            packing="best_fit",
+            packing_options=PackingSettings(long="drop"),
+            order="mixture",
+            weights=weigh(web=1.0, wiki=1.0, code=0.25),
+            mixture=MixtureSettings(tokens=tokens),
+        )
+
+
+def test_a_source_that_may_not_be_read_once(small: SmallDataSet) -> None:
+    weights = SourceWeights(
+        weights={"web": 0.5, "wiki": 0.5}, max_repetition={"web": 0.01, "wiki": 0.01}
+    )
+    with pytest.raises(ConfigurationError, match=r"draws nothing: web may not be read once"):
         make_plan(small, order="mixture", weights=weights)
 
 
