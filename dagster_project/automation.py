@@ -123,7 +123,7 @@ def _take_look(
 ) -> tuple[str, dg.RunRequest] | dg.SkipReason:
     fail_orphans(instance)
     try:
-        opened = platform.open()
+        opened = platform.open_for_look()
         sync_partitions(instance, opened.settings)
         return decide(instance, look(opened), opened.settings)
     except DataPlatformError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 from typing_extensions import override
 
-from assets.data_platform import OpenPlatform, open_for_run
+from assets.data_platform import OpenPlatform, open_for_run, open_platform
 from dagster_project.run_tags import process_tag
 
 
@@ -28,3 +28,7 @@ class PlatformResource(dg.ConfigurableResource[None]):
     def open(self) -> OpenPlatform:
         """Load the configuration, open its root for writing, and check its tokenizer."""
         return open_for_run(self.config, root=self.root or None, processes=self.processes or None)
+
+    def open_for_look(self) -> OpenPlatform:
+        """Load the configuration and open its root; what it asks for is checked by the runs."""
+        return open_platform(self.config, root=self.root or None, processes=self.processes or None)
