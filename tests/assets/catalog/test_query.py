@@ -137,6 +137,15 @@ def test_steps_of_a_plan_can_be_joined_with_the_rest(grown):
         ask_grown(grown, "SELECT * FROM step_documents('nope', 0, 0, 4)")
 
 
+def test_the_ledger_joins_the_documents_as_the_page_says(grown):
+    sql = (
+        "SELECT count(*), (SELECT count(*) FROM clean_documents) FROM clean_documents AS c "
+        "JOIN ledger('clean') AS l ON c.doc_id = unhex(l.doc_id)"
+    )
+    ((joined, documents),) = ask_grown(grown, sql).rows
+    assert joined == documents > 0
+
+
 def test_a_link_out_of_the_root_is_not_followed(grown, tmp_path):
     root, settings = grown
     (tmp_path / "secret.txt").write_text("secret")
