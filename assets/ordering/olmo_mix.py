@@ -21,6 +21,7 @@ from assets.errors import ConfigurationError
 
 _SUFFIXES = (".csv.gz", ".npy")
 _ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]*://[^/]+/")
+_PROVENANCE = "Dataset,Data Directory"
 _TOKENIZER = "{TOKENIZER}"
 
 
@@ -109,6 +110,11 @@ def shard_key(name: str) -> str:
 
 
 def _read_lines(file: Path, text: str) -> OlmoMix:
+    if text.startswith(_PROVENANCE):
+        raise ConfigurationError(
+            f"{file}: is a table of provenance, no mix; olmo-data provenance check CONFIG {file} "
+            "compares it with the configuration that it is about"
+        )
     labels, paths = [], []
     for line in text.splitlines():
         entry = line.partition("#")[0].strip() if line.lstrip().startswith("#") else line.strip()

@@ -197,6 +197,32 @@ def group_rules(root: Root, settings: Settings, kept: Iterable[KeptTask]) -> dic
     return found
 
 
+def check_groups(root: Root, settings: Settings, kept: Iterable[KeptTask]) -> None:
+    """Check that the rules of every source that has groups are frozen as they were made.
+
+    Args:
+        root: the root.
+        settings: of its configuration.
+        kept: tasks of the complete generations.
+
+    Raises:
+        IntegrityError: a record is missing or damaged.
+        PinnedRootError: a source is configured to have other groups than its frozen ones.
+    """
+    tasks = list(kept)
+    for source in filter(has_groups, settings.sources):
+        frozen = _read(root, source.name)
+        if frozen is not None:
+            _check_same(root, source, frozen)
+        own = [task for task in tasks if task.source == source.name]
+        made = _make(root, source, own) if own else None
+        if made is not None and frozen != made:
+            found = "missing" if frozen is None else f"damaged: {frozen}"
+            raise IntegrityError(
+                f"{_record_name(source.name)}: {found}; what the root holds gives {made}"
+            )
+
+
 def has_groups(source: SourceSettings) -> bool:
     """Tell whether a source is divided into strata, or has documents held out."""
     return source.strata is not None or source.held_out is not None

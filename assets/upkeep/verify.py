@@ -5,6 +5,8 @@ from __future__ import annotations
 from assets.root import Root
 from assets.settings.schema import Settings
 from assets.sources.landing_log import LandingLog, read_log
+from assets.tokenizing.kept_parts import kept_tasks
+from assets.tokenizing.membership import check_groups
 from assets.upkeep.finding import Finding, as_finding
 from assets.upkeep.verify_data_set import verify_accounts, verify_published
 from assets.upkeep.verify_parts import Progress, load_manifests, verify_ledgers, verify_objects
@@ -52,6 +54,8 @@ def verify(
         findings += verify_accounts(root, settings.sharding, log)
         if full:
             findings += verify_shard_ids(root, settings.sharding, progress)
+            with as_finding("tokens", "models/groups", findings):
+                check_groups(root, settings, kept_tasks(root, log)[0])
     if full and log is not None:
         findings += verify_texts(root, log, texts, progress)
     # One damaged list is met by several checks.

@@ -96,6 +96,7 @@ def test_a_clean_pair(tmp_path: Path) -> None:
         ("a.yaml", "data: {paths: [a], datasets: {b: [c]}}", "exactly one"),
         ("a.yaml", "data: [", "not valid YAML"),
         ("a.txt", "# nothing\n", "no token files"),
+        ("p.csv", "Dataset,Data Directory\na,x.csv.gz\n", "a table of provenance, no mix"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:

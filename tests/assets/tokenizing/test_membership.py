@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assets.errors import ConfigurationError, PinnedRootError
+from assets.errors import ConfigurationError, IntegrityError, PinnedRootError
 from assets.manifest import Manifest
 from assets.settings.sources import HoldoutSettings
 from assets.settings.tokens import TokenizerSettings, TrainTokenizerSettings
-from assets.tokenizing.membership import HELD_OUT_SPLIT, holdout_hashes
+from assets.tokenizing.kept_parts import kept_tasks
+from assets.tokenizing.membership import HELD_OUT_SPLIT, check_groups, holdout_hashes
 from assets.tokenizing.token_parts import group_members, read_lengths
 from assets.tokenizing.tokens import materialize_tokens
 from assets.tokenizing.train import materialize_tokenizer
@@ -183,3 +184,24 @@ def test_a_trained_tokenizer_never_sees_what_is_held_out(kept):
     source = {"holdout": HoldoutSettings(documents=20)}
     pin = materialize_tokenizer(kept.root, kept.settings(tokenizer=wanted, source=source), kept.log)
     assert pin.origin["documents"] == 40
+
+
+@pytest.mark.parametrize(
+    "holdout", [HoldoutSettings(documents=3), HoldoutSettings(fraction=0.3, seed=5)]
+)
+def test_frozen_groups_are_verified_by_making_them_again(kept, holdout):
+    source = {"strata": "language", "holdout": holdout}
+    kept.land({("s", "x"): words(30), ("t", "x"): words(20)})
+    kept.land({("s", "y"): words(30, 100)})
+    materialize(kept, source=source)
+    made = kept.settings(source=source)
+    tasks, _ = kept_tasks(kept.root, kept.log)
+    check_groups(kept.root, made, tasks)
+    record = kept.root.storage.local_path("models/groups/s.json")
+    value = json.loads(record.read_bytes())
+    record.write_text(json.dumps(value | {"bound": value["bound"] - 1}))
+    with pytest.raises(IntegrityError, match=r"models/groups/s\.json: damaged"):
+        check_groups(kept.root, made, tasks)
+    record.unlink()
+    with pytest.raises(IntegrityError, match=r"models/groups/s\.json: missing"):
+        check_groups(kept.root, made, tasks)
