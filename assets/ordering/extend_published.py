@@ -20,6 +20,7 @@ from assets.ordering.published import (
     read_shard_index,
     read_takedown_log,
 )
+from assets.ordering.published_shards import check_shards_of
 from assets.ordering.shares import SourceWeights
 from assets.pins import check_pins
 from assets.root import Root
@@ -65,7 +66,8 @@ def extend_published(
     Raises:
         ConfigurationError: nothing is published, there is no such plan, or see `extend_plan`.
         PinnedRootError: the settings would change what is published.
-        IntegrityError: the extension is not what it should be; nothing has changed then.
+        IntegrityError: the extension is not what it should be, or a shard of the snapshot is not
+            whole; nothing has changed then.
         RootError: another run published meanwhile.
     """
     check_pins(root, settings)
@@ -75,6 +77,7 @@ def extend_published(
     parent = open_plan(root, _wanted(root, published, plan))
     built = _build(root, settings, published, parent, consumed, mixture, sequence_length)
     _check(parent, built.plan, consumed)
+    check_shards_of(root, built.plan, published)
     file = published.file
     plan_id = built.plan.plan_id
     plans = file.plans if plan_id in file.plans else (*file.plans, plan_id)

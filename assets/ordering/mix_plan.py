@@ -23,6 +23,7 @@ from assets.ordering.published import (
     read_published,
     read_shard_index,
 )
+from assets.ordering.published_shards import check_shards_of
 from assets.root import Root
 from assets.settings.schema import Settings
 from olmo_loader.dataset_file import DATASET_FILE
@@ -42,7 +43,8 @@ def publish_mix(root: Root, settings: Settings, mix: OlmoMix) -> BuiltPlan:
 
     Raises:
         ConfigurationError: nothing is published, or the mix lists files that are no shards of it.
-        IntegrityError: the plan is not what it should be; nothing has changed then.
+        IntegrityError: the plan is not what it should be, or a shard of the snapshot is not whole;
+            nothing has changed then.
         RootError: another run published meanwhile.
     """
     published = read_published(root)
@@ -71,6 +73,7 @@ def publish_mix(root: Root, settings: Settings, mix: OlmoMix) -> BuiltPlan:
     plan = open_plan(root, plan_id)
     check_mixed_order(plan, rebuild=True)
     check_plan_provenance(plan)
+    check_shards_of(root, plan, published)
     if plan_id not in published.file.plans:
         file = dataclasses.replace(published.file, plans=(*published.file.plans, plan_id))
         name = in_dataset(DATASET_FILE)

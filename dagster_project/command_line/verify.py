@@ -22,7 +22,8 @@ def execute(arguments: argparse.Namespace) -> int:
     for finding in findings:
         complain(finding.sentence)
     if findings:
-        complain(f"{len(findings):,d} faults in {platform.root.url}")
+        count = "1 fault" if len(findings) == 1 else f"{len(findings):,d} faults"
+        complain(f"{count} in {platform.root.url}")
         return 1
     say(f"{platform.root.url}: everything is what its records say.")
     return 0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from assets.errors import ConfigurationError
+from assets.errors import ConfigurationError, IntegrityError
 from assets.ordering.extend_published import extend_published
+from assets.ordering.mix_plan import publish_mix
+from assets.ordering.olmo_mix import read_mix
 from assets.ordering.published import open_plan, read_published
 from assets.settings.ordering import MixtureSettings
 from assets.sharding.index import ShardIndex
@@ -85,6 +89,26 @@ def test_a_shard_retired_since_is_read_no_more(grown: GrownCorpus) -> None:
         assert child.record["retired"] == [retired]
         assert not list(verify_dataset(grown.dataset))
     assert not list(verify(grown.root, grown.settings, full=True))
+
+
+def test_nothing_is_extended_or_mixed_over_a_missing_shard(
+    grown: GrownCorpus, tmp_path: Path
+) -> None:
+    grown.publish()
+    parent = current(grown)
+    shard = parent.shards[0]["shard"]
+    mix = tmp_path / "mix.txt"
+    mix.write_text(f"{parent.shards[1]['shard']}\n")
+    (grown.dataset / shard).unlink()
+    for make in (
+        lambda: extend_published(grown.root, grown.settings, consumed=3),
+        lambda: publish_mix(grown.root, grown.settings, read_mix(mix)),
+    ):
+        with pytest.raises(IntegrityError, match=f"{shard}: missing"):
+            make()
+    published = read_published(grown.root)
+    assert published is not None
+    assert published.file.plans == (parent.plan_id,)
 
 
 def test_what_was_not_read_is_refused_with_the_number_that_can_be(grown: GrownCorpus) -> None:
