@@ -142,9 +142,9 @@ class SegmentDraws:
         )
 
     def _pass_tokens(self, units: GroupUnits) -> int:
-        """Return the real tokens of one pass over a group."""
+        """Return the real tokens of one pass over a group; of what is left, if no other follows."""
         total = 0.0
-        for lot in units.whole:
+        for lot in units.whole or [lot for level in units.levels for lot in level]:
             count = float(lot.size * self.slots)
             if self.tokens_of is not None and lot.count:
                 count = lot.size / lot.count * sum(map(self._tokens_in, lot.ranges.tolist()))

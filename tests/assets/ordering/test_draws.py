@@ -176,6 +176,18 @@ def test_what_is_short_is_told_in_tokens_and_by_the_average_share():
     ) in str(caught.value)
 
 
+def test_what_is_short_of_a_last_pass_is_what_is_left_of_it():
+    made = SegmentDraws(
+        mixture=mixture((0.5, 0.5), tokens=100 * SLOTS),
+        units=[dataclasses.replace(unit, whole=()) for unit in units((10, 30))],
+        slots=SLOTS,
+        seed=3,
+        limits=(10, 30),
+    )
+    with pytest.raises(ConfigurationError, match=r"a is short, it has 160 tokens in instances"):
+        list(made.blocks())
+
+
 def test_a_mixture_whose_every_group_is_exhausted_says_so():
     mixed = mixture((0.5, 0.5), tokens=100 * SLOTS, exhausted="renormalise")
     with pytest.raises(ConfigurationError, match=r"of sources, all of which are exhausted$"):
