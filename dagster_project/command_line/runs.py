@@ -10,8 +10,10 @@ from typing import Any
 import dagster as dg
 
 from assets.data_platform import OpenPlatform
+from assets.errors import RootError
 from dagster_project.automation import look
 from dagster_project.definitions import defs
+from dagster_project.environment import dagster_home
 from dagster_project.partitions import range_tags, sync_partitions
 from dagster_project.run_tags import fail_orphans, process_tag
 
@@ -57,6 +59,13 @@ class Runner:
         self._definitions = defs()
         fail_orphans(instance)
         self._sources = sync_partitions(instance, platform.settings)
+        others = sorted(set(self._sources) - {source.name for source in platform.settings.sources})
+        if others:
+            raise RootError(
+                f"a run of another configuration is active in {dagster_home()}, with the sources "
+                f"{', '.join(others[:8])}; wait for its end, or set DAGSTER_HOME to a folder of "
+                "this configuration's own"
+            )
 
     def run(self, job: str, assets: list[str], *, sources: list[str] | None = None) -> Outcome:
         """Execute some assets of a job as one run; of some sources if they are given."""

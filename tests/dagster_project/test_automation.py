@@ -1,5 +1,6 @@
 """The sensor on a real instance: what it starts, and when it stops."""
 
+import argparse
 import json
 import os
 import shutil
@@ -8,10 +9,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.data_platform import open_platform
+from assets.errors import RootError
 from assets.manifest import Manifest
 from assets.root import Root
 from assets.sources.landing_log import read_log
 from dagster_project.automation import MAX_FAILURES, SCHEDULES
+from dagster_project.command_line.runs import Runner
 from dagster_project.definitions import defs
 from dagster_project.jobs import DATASET_JOB, SOURCES_JOB
 from dagster_project.partitions import RANGE_END, RANGE_START
@@ -127,6 +131,21 @@ def test_an_active_run_is_waited_for(instance, config):
         status=dg.DagsterRunStatus.STARTED,
     )
     assert run.run_id in look(instance, config).skip_message
+
+
+def test_partitions_of_another_configuration_stay_while_its_run_is_active(instance, config):
+    platform = open_platform(config)
+    instance.add_dynamic_partitions("source", ["foreign"])
+    run = instance.create_run_for_job(
+        defs().resolve_job_def(SOURCES_JOB), status=dg.DagsterRunStatus.STARTED
+    )
+    arguments = argparse.Namespace(config=str(config), root=None, processes=1)
+    with pytest.raises(RootError, match=r"with the sources foreign; wait .* DAGSTER_HOME"):
+        Runner(instance, platform, arguments)
+    assert "foreign" in instance.get_dynamic_partitions("source")
+    instance.report_run_failed(run)
+    Runner(instance, platform, arguments)
+    assert set(instance.get_dynamic_partitions("source")) == {"stories", "books"}
 
 
 def test_a_run_whose_process_is_gone_is_failed_and_taken_up(instance, config):
