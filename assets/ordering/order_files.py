@@ -68,7 +68,7 @@ def _refuse_empty_groups(mixture: Mixture, units: Sequence[GroupUnits]) -> None:
     empty = [
         name
         for name, weight, unit in zip(mixture.groups, mixture.weights, units, strict=True)
-        if weight > 0 and not unit.whole_size()
+        if weight > 0 and not unit.first_size() and not unit.whole_size()
     ]
     if empty:
         raise ConfigurationError(
