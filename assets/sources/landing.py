@@ -104,8 +104,10 @@ def hash_found(found: FoundFile, cache: HashCache) -> ScannedFile:
         else:
             size, sha256 = cache.sha256(found.location)
     except OSError as error:
+        is_remote = found.size is not None
+        remedy = "run again when its server answers" if is_remote else "correct its permissions"
         raise LandingError(
-            f"{found.location} cannot be read: {error.strerror or error}; correct its permissions, "
+            f"{found.location} cannot be read: {error.strerror or error}; {remedy}, "
             "or keep it out of `paths`"
         ) from error
     if sha256 is None:

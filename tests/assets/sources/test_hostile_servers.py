@@ -269,3 +269,15 @@ def test_a_lying_range_is_never_taken(tmp_path):
     with talk(lambda m, p: [answer(status="503 Busy", Retry_After="9" * 400)]) as server:
         with pytest.raises(ReadError, match="503"):
             HttpRanges(QUICK).size(f"{server.url}/file.txt")
+
+
+def test_a_server_that_sends_nothing_whole_is_told_with_what_helps(tmp_path):
+    def script(method, path):
+        if method == "HEAD":
+            return [answer(Content_Length=3, ETag='"x"')]
+        return [answer(b"a", status="206 Partial", Content_Range="bytes 0-2/3", Content_Length=3)]
+
+    with talk(script) as server:
+        settings = settings_of(tmp_path, f"{server.url}/file.txt")
+        with pytest.raises(LandingError, match=r"cannot be read: .*; run again when its server"):
+            land(Root(settings.root), settings)
