@@ -91,8 +91,8 @@ def iter_batches(
     """Yield one record batch per row group, in file order; memory is one row group."""
     file = open_parquet(source)
     for index in range(file.num_row_groups):
-        table = file.read_row_group(index, columns=columns).combine_chunks()
-        yield from table.to_batches()
+        # Nothing here holds a row group while the next one is read: its memory serves again.
+        yield from file.read_row_group(index, columns=columns).combine_chunks().to_batches()
 
 
 def read_rows(

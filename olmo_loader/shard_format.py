@@ -199,7 +199,7 @@ class ShardWriter:
     def _write_ids(self, ids: NDArray[Any]) -> None:
         if len(ids) == 0:
             return
-        lowest, highest = int(ids.min()), int(ids.max())
+        lowest, highest = 0 if ids.dtype.kind == "u" else int(ids.min()), int(ids.max())
         if lowest < 0 or highest >= self._fixed["vocab_size"]:
             wrong = highest if highest >= self._fixed["vocab_size"] else lowest
             raise ConfigurationError(

@@ -161,11 +161,18 @@ def read_unique(
     for batch in root.read_batches(clean.objects["data"], wanted):
         here = decided.slice(start, batch.num_rows)
         start += batch.num_rows
-        keep = here["keep"].combine_chunks()
-        edits, kept = here["edits"].combine_chunks(), batch.select(wanted)
-        if keep.false_count:
-            edits, kept = edits.filter(keep), kept_rows(kept, keep)
-        yield _edited(kept, edits.to_pylist()) if len(edits.flatten()) else kept
+        edited = _kept(batch.select(wanted), here)
+        del batch  # its memory serves for the next one
+        yield edited
+        del edited
+
+
+def _kept(batch: pa.RecordBatch, decided: pa.Table) -> pa.RecordBatch:
+    """Return the rows that stay, edited."""
+    keep, edits = decided["keep"].combine_chunks(), decided["edits"].combine_chunks()
+    if keep.false_count:
+        edits, batch = edits.filter(keep), kept_rows(batch, keep)
+    return _edited(batch, edits.to_pylist()) if len(edits.flatten()) else batch
 
 
 def _edited(batch: pa.RecordBatch, edits: list[list[dict[str, Any]]]) -> pa.RecordBatch:

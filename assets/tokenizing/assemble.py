@@ -40,7 +40,10 @@ def assemble(
     around = 1 if bos is None else 2
     out = np.empty(int(sizes.sum()) + around * len(sizes), tokenizer.dtype)
     begin = _NO_BOS if bos is None else bos
-    wrong = _assemble(plain, starts, sizes, eos, begin, out, counts)
+    # Half as wide as the sums, so that more of them stay in the processor's cache.
+    found = np.zeros(len(counts), np.uint32)
+    wrong = _assemble(plain, starts, sizes, eos, begin, out, found)
+    counts += found
     if wrong != _FINE:
         raise IntegrityError(_refusal(tokenizer, int(plain[wrong])))
     return out

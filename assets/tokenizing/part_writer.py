@@ -140,28 +140,32 @@ class PartWriter:
         spans = () if self._masker is None else ("spans",)
         columns = list(dict.fromkeys([*_COLUMNS, *named, *spans]))
         for batch in read_unique(self._root, part.clean, part.unique, columns):
-            groups = None if self._finder is None else self._finder.find(batch)
-            start = 0
-            for texts, encoded in encode_texts(
-                self._tokenizer,
-                self._engine,
-                batch.column("text"),
-                rules=self._rules,
-                sample=self._sample,
-                where=f"{part.clean.source} {part.clean.part}",
-            ):
-                rows = batch.slice(start, len(texts))
-                masked = self._mask(rows, texts, encoded)
-                inside = groups and groups.take(start, encoded.rows)
-                start += len(texts)
-                self._ledger.append(self._ledger_rows(rows, encoded))
-                self._count_lost(rows, encoded, self._ledger[-1])
-                if len(encoded.rows):
-                    is_whole = len(encoded.rows) == len(rows) and encoded.pieces.all()
-                    documents = rows if is_whole else rows.take(pa.array(encoded.rows))
-                    self._count(rows, documents, encoded)
-                    yield self._token_rows(documents, encoded, inside, masked)
-                    ids.append(encoded.ids)
+            yield from self._rows(batch, ids)
+            del batch  # its memory serves for the next one
+
+    def _rows(self, batch: pa.RecordBatch, ids: IdsWriter) -> Iterator[pa.RecordBatch]:
+        groups = None if self._finder is None else self._finder.find(batch)
+        start = 0
+        for texts, encoded in encode_texts(
+            self._tokenizer,
+            self._engine,
+            batch.column("text"),
+            rules=self._rules,
+            sample=self._sample,
+            where=f"{self._part.clean.source} {self._part.clean.part}",
+        ):
+            rows = batch.slice(start, len(texts))
+            masked = self._mask(rows, texts, encoded)
+            inside = groups and groups.take(start, encoded.rows)
+            start += len(texts)
+            self._ledger.append(self._ledger_rows(rows, encoded))
+            self._count_lost(rows, encoded, self._ledger[-1])
+            if len(encoded.rows):
+                is_whole = len(encoded.rows) == len(rows) and encoded.pieces.all()
+                documents = rows if is_whole else rows.take(pa.array(encoded.rows))
+                self._count(rows, documents, encoded)
+                yield self._token_rows(documents, encoded, inside, masked)
+                ids.append(encoded.ids)
 
     def _token_rows(
         self,
