@@ -270,6 +270,7 @@ def _verify_takedowns(
 
 
 def _missing(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
+    # Errors of our own name the file in their text.
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
         return f"{error.filename}: missing"
     return str(error)
