@@ -46,10 +46,14 @@ class LabelMaskRows:
     ) -> None:
         self._ranges, self._names, self._num_tokens = ranges, names, num_tokens
         self._length, self._width = sequence_length, -(-sequence_length // 8)
-        self._packed: dict[int, bytes] = {}
-        self._blank, self._ones = bytes(self._width), b"\xff" * self._width
+        rows = memory_bytes // max(self._width, 1) if ranges.is_local else 0
+        # Only what is written to takes memory. Row 0 is of files without a mask.
+        self._bits = np.empty((1 + rows, self._width), np.uint8)
+        self._bits[0] = 0xFF
+        self._used = 1
+        self._first: dict[int, int] = {}
+        """Row of the first instance of each file whose mask is held."""
         self._asked: dict[int, int] = {}
-        self._left = memory_bytes if ranges.is_local else 0
         self._loading = threading.Lock()
         """Held by the one thread that loads a mask; the others go on by rows meanwhile."""
 
@@ -63,23 +67,28 @@ class LabelMaskRows:
         Raises:
             ShortReadError, MissingFileError, ReadError: see `ByteRanges`.
         """
-        size, width, packed = self._length, self._width, self._packed
-        parts, others = [], []
-        for row, (file, start) in enumerate(zip(files, starts, strict=True)):
-            held = packed.get(file)
-            if held is not None:
-                begin = start // size * width
-                parts.append(held[begin : begin + width])
-            elif self._names[file] is None:
-                parts.append(self._ones)
-            else:
-                others.append(row)
-                parts.append(self._blank)
-        bits = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, width)
+        size, held = self._length, self._first
+        others: list[int] = []
+        try:
+            rows = [held[file] + start // size for file, start in zip(files, starts, strict=True)]
+        except KeyError:
+            rows, others = self._rows_and_others(files, starts)
+        bits = self._bits.take(rows, axis=0)
         mask: NDArray[np.bool_] = np.unpackbits(bits, axis=1, count=size).view(bool)
         if others:
             self._read_rows(mask, files, starts, others)
         return mask
+
+    def _rows_and_others(self, files: list[int], starts: list[int]) -> tuple[list[int], list[int]]:
+        """Return the row of bits of each instance, and which of them are to be read instead."""
+        rows, others = [], []
+        for number, (file, start) in enumerate(zip(files, starts, strict=True)):
+            # Asked once: another thread may load the mask meanwhile.
+            first = self._first.get(file)
+            rows.append(0 if first is None else first + start // self._length)
+            if first is None and self._names[file] is not None:
+                others.append(number)
+        return rows, others
 
     def _read_rows(
         self, mask: NDArray[np.bool_], files: list[int], starts: list[int], rows: list[int]
@@ -93,37 +102,36 @@ class LabelMaskRows:
             ]
         )
         mask[rows] = table != 0
-        if self._left:
+        if self._used < len(self._bits):
             for row in rows:
                 self._load_if_worth_it(files[row])
 
     def _load_if_worth_it(self, file: int) -> None:
         count = int(self._num_tokens[file]) // self._length
-        size = count * self._width
         # A count that two threads raise at once may miss one: it only says when it is worth it.
         asked = self._asked[file] = self._asked.get(file, 0) + 1
-        if asked < max(_ASKED_OFTEN, count // _READ_SHARE) or size > self._left:
+        if asked < max(_ASKED_OFTEN, count // _READ_SHARE) or count > len(self._bits) - self._used:
             return
         if not self._loading.acquire(blocking=False):
             return
         try:
-            if file not in self._packed and size <= self._left:
-                self._packed[file] = self._load(self._name(file), count)
-                self._left -= size
+            if file not in self._first and count <= len(self._bits) - self._used:
+                self._load(self._name(file), self._bits[self._used : self._used + count])
+                self._first[file] = self._used
+                self._used += count
                 self._asked.pop(file, None)
         finally:
             self._loading.release()
 
-    def _load(self, name: str, count: int) -> bytes:
-        """Return the bits of a mask's instances, each in whole bytes."""
-        found = np.empty((count, self._width), np.uint8)
+    def _load(self, name: str, found: NDArray[np.uint8]) -> None:
+        """Read the bits of a mask's instances, each in whole bytes, into ``(instances, bytes)``."""
+        count = len(found)
         step = max(_BLOCK_BYTES // self._length, 1)
         table: NDArray[Any] = np.empty((min(step, count), self._length), np.uint8)
         for first in range(0, count, step):
             part = table[: min(step, count - first)]
             self._ranges.read_many([(name, first * self._length, part.reshape(-1).data)])
             found[first : first + len(part)] = np.packbits(part != 0, axis=1)
-        return found.tobytes()
 
     def _name(self, file: int) -> str:
         name = self._names[file]
