@@ -33,6 +33,7 @@ from olmo_loader.overriding import override
 from olmo_loader.prefetch import OrderedPrefetcher
 from olmo_loader.reading_ahead import LOCAL_TIMEOUT_S, AheadLimits
 from olmo_loader.slicing import rank_slice, worker_slice
+from olmo_loader.tensor_sockets import check_tensor_sockets
 
 DEFAULT_THREADS = 4
 _GROUPS_AHEAD = 4
@@ -209,6 +210,7 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         worker = get_worker_info()
         if worker is None:
             return mine
+        check_tensor_sockets()
         return worker_slice(mine, self.device_batch_size, worker.id, worker.num_workers)
 
     def _threads(self) -> int:

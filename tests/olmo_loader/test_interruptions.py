@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +84,24 @@ def members(group: int) -> list[int]:
     return found
 
 
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A temporary folder of a short name, for a process that makes Unix sockets in it.
+
+    A worker of torch's DataLoader hands its tensors over through one, whose whole path may have
+    107 bytes; where it has more, the worker prints it and the reader waits for ever.
+    """
+    with tempfile.TemporaryDirectory(prefix="olmo-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["num_threads", "num_workers", "torch"])
-def test_ctrl_c_ends_everything_and_leaves_nothing(small: SmallDataset, tmp_path: Path, kind: str):
-    script, temporary = tmp_path / "train.py", tmp_path / "tmp"
+def test_ctrl_c_ends_everything_and_leaves_nothing(
+    small: SmallDataset, tmp_path: Path, temporary: Path, kind: str
+):
+    script = tmp_path / "train.py"
     script.write_text(TRAINING)
-    temporary.mkdir()
     shared = set(Path("/dev/shm").iterdir())
     with subprocess.Popen(
         [sys.executable, str(script), kind, str(small.folder), str(tmp_path / "work")],
@@ -97,6 +112,8 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(small: SmallDataset, tmp_path
     ) as process:
         try:
             assert process.stdout is not None
+            ready, _, _ = select.select([process.stdout], [], [], 120)
+            assert ready
             assert process.stdout.readline() == b"ready\n"
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
             _, errors = process.communicate(timeout=120)

@@ -9,7 +9,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 from olmo_loader import DataCollator, IterableDataset, MemMapDataset
-from olmo_loader.errors import BatchShapeError, StateError
+from olmo_loader.errors import BatchShapeError, ConfigurationError, StateError
 from olmo_loader.global_indices import build_order
 from olmo_loader.order_file import ORDER_RECORD_FILE, await_order
 
@@ -48,6 +48,24 @@ def test_every_epoch_is_whole_with_persistent_workers(data, tmp_path, work_dir: 
         seen = [i for batch in loader for i in batch["index"].tolist()]
         assert seen == build_order(20, 3, epoch).tolist()
         assert Counter(seen) == Counter(range(20))
+
+
+def test_no_room_for_the_socket_of_a_torch_worker_is_an_error_not_a_wait(data, monkeypatch):
+    """torch prints `AF_UNIX path too long` in the worker, loses the batch and waits for ever."""
+    folder = "/tmp/" + "long" * 25
+    monkeypatch.setattr("olmo_loader.tensor_sockets.get_temp_dir", lambda: folder)
+    dataset = IterableDataset(data, 2)
+    loader = DataLoader(
+        dataset,
+        2,
+        collate_fn=DataCollator("right", 0),
+        num_workers=1,
+        multiprocessing_context="fork",
+    )
+    with pytest.raises(ConfigurationError, match=f"'{folder}'.* 123 bytes") as raised:
+        next(iter(loader))
+    assert "TMPDIR" in str(raised.value)
+    assert len(order(dataset)) == 20  # without workers nothing needs it
 
 
 def test_ranks_map_the_file_that_rank_0_wrote(data, tmp_path: Path):

@@ -18,7 +18,7 @@ NEED_TORCH = {
     *("olmo_loader.loader", "olmo_loader.memmap_dataset", "olmo_loader.training_data"),
     *("olmo_loader.document_masks", "olmo_loader.labels", "olmo_loader.microbatches"),
     *("olmo_loader.train_loader", "olmo_loader.eval_loader", "olmo_loader.resumable"),
-    *("olmo_loader.batch_ahead", "olmo_loader.batch_places"),
+    *("olmo_loader.batch_ahead", "olmo_loader.batch_places", "olmo_loader.tensor_sockets"),
 }
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
