@@ -91,11 +91,11 @@ class BatchPlaces:
         owners = np.repeat(np.arange(len(rows)), counted)
         tokens = self._data.count_tokens(index, owners, len(rows))
         mine = self._own(rows)
-        places = self._data.dataset.batches.place(np.concatenate(mine))
         ends = np.cumsum([len(row) for row in mine]).tolist()
+        places = self._data.dataset.batches.place(np.concatenate(mine), ends)
         return [
-            PlacedBatch(places.part(end - len(row), end), counts, bound[1])
-            for row, end, counts, bound in zip(mine, ends, tokens, bounds, strict=True)
+            PlacedBatch(place, counts, bound[1])
+            for place, counts, bound in zip(places, tokens, bounds, strict=True)
         ]
 
     def _own(self, rows: Sequence[Rows]) -> list[Rows]:

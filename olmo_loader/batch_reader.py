@@ -7,6 +7,7 @@ into what the trainer gets.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ max_doc_lens    int64            (batch,), with ``doc_lens``
 ==============  ===============  =====================================================
 """
 
+_NOTHING = Places(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), [], [])
+"""What is known of instances that were not placed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchReader:
@@ -42,13 +46,23 @@ class BatchReader:
     generate_doc_lengths: bool = False
     instance_filter_config: InstanceFilterConfig | None = None
 
-    def place(self, index: NDArray[np.int64]) -> Places:
-        """Look up all that is known of instances without reading them, int64 ``(instances,)``."""
+    def place(self, index: NDArray[np.int64], ends: list[int]) -> list[Places]:
+        """Look up all that is known of the instances of some batches without reading them.
+
+        Args:
+            index: global instance numbers of all the batches, int64 ``(instances,)``.
+            ends: where each batch ends in them.
+        """
         places = self.reader.place(index)
         if self.has_verdicts:
             assert self.reader.filter_bits is not None
             places.keep = self.reader.filter_bits.keep(index)
-        return places
+        parts = [places.part(begin, end) for begin, end in pairwise([0, *ends])]
+        if self.generate_doc_lengths and self.doc_boundaries == "stored":
+            lengths = self.reader.place_lengths(places, ends) or ()
+            for part, found in zip(parts, lengths, strict=bool(lengths)):
+                part.doc_lens, part.longest = found
+        return parts
 
     def read(self, wanted: NDArray[np.int64] | Places, *, reuse: bool = False) -> RawBatch:
         """Return the batch of these instances.
@@ -58,13 +72,16 @@ class BatchReader:
             reuse: ``ids`` may be memory of this thread, overwritten by its next read.
         """
         read = self.reader.read(wanted, reuse=reuse)
+        known = wanted if isinstance(wanted, Places) else _NOTHING
         batch: RawBatch = {"files": read.files}
         if read.label_mask is not None:
             batch["label_mask"] = read.label_mask
         if self.instance_filter_config is not None:
-            known = wanted.keep if isinstance(wanted, Places) else None
-            batch["instance_mask"] = self.keep(read) if known is None else known.copy()
-        if self.generate_doc_lengths:
+            keep = known.keep
+            batch["instance_mask"] = self.keep(read) if keep is None else keep.copy()
+        if known.doc_lens is not None and known.longest is not None:
+            batch["doc_lens"], batch["max_doc_lens"] = known.doc_lens.copy(), known.longest
+        elif self.generate_doc_lengths:
             lengths = self.lengths(read)
             batch["doc_lens"], batch["max_doc_lens"] = lengths.padded(), lengths.longest()
         # Filter and boundaries have seen the ids as stored; now masked spans become pad.

@@ -17,18 +17,23 @@ from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges
 from olmo_loader.document_lengths import DocumentLengths
+from olmo_loader.document_table import DOCUMENT_BYTES, INSTANCE_BYTES, DocumentTable
 from olmo_loader.errors import IntegrityError
 from olmo_loader.shard_files import DOC_RECORD
 
 STARTS_BYTES = 128 * 2**20
-"""Memory that one `DocumentSearch` fills: 8 bytes per document and 12 per instance (4 more per
-document in shards of 2^32 tokens and more)."""
+"""Memory that one `DocumentSearch` fills: 8 bytes per document (12 in shards of 2^32 tokens and
+more) and 12 per instance."""
 
 _ASKED_OFTEN = 8
 _STRAIGHT_LINES = 4
 """Guesses before plain bisection, which ends whatever the lengths are."""
 
 Starts = NDArray[np.uint64]
+
+
+def _start_dtype(num_tokens: int) -> np.dtype[Any]:
+    return np.dtype(np.uint32 if num_tokens < 2**32 else np.uint64)
 
 
 class DocumentSearch:
@@ -56,10 +61,8 @@ class DocumentSearch:
         self._num_docs, self._num_tokens = num_docs, num_tokens
         self._length = sequence_length
         self._tables: dict[int, NDArray[Any]] = {}
-        # For each loaded table: where the documents of each instance begin in the list of all
-        # lengths, that list, and the longest of each instance. Python's own views, where single
-        # items are taken: those of numpy cost more.
-        self._cut: dict[int, tuple[memoryview, NDArray[np.int32], memoryview]] = {}
+        self.of_instances = DocumentTable(len(names), sequence_length, memory_bytes)
+        """What is in memory, by instance."""
         self._asked: dict[int, int] = {}
         self._left = memory_bytes
         self._lock = threading.Lock()
@@ -86,27 +89,23 @@ class DocumentSearch:
         first, last = table.searchsorted(bounds.astype(table.dtype)).tolist()
         return first, table[first:last].astype(np.uint64)
 
-    def instance_lengths(self, files: list[int], starts: list[int]) -> DocumentLengths:
+    def instance_lengths(
+        self, files: NDArray[np.int64], starts: NDArray[np.int64]
+    ) -> DocumentLengths:
         """Return the lengths of the documents in some instances.
 
         Args:
-            files: number of the shard of each.
+            files: number of the shard of each, int64 ``(instances,)``.
             starts: first token of each, a multiple of the sequence length.
         """
-        size, cuts = self._length, self._cut
-        rows, longest = [], []
-        for file, start in zip(files, starts, strict=True):
-            cut = cuts.get(file)
-            if cut is None:
-                row = self.lengths(file, start, start + size)
-                rows.append(row)
-                longest.append(int(row.max()))
-                continue
-            firsts, lengths, most = cut
-            number = start // size
-            rows.append(lengths[firsts[number] : firsts[number + 1]])
-            longest.append(most[number])
-        return DocumentLengths(rows, longest)
+        known = self.of_instances.rows(files, starts)
+        if known is not None:
+            return self.of_instances.lengths(known)
+        rows = [
+            self.lengths(file, start, start + self._length)
+            for file, start in zip(files.tolist(), starts.tolist(), strict=True)
+        ]
+        return DocumentLengths(rows)
 
     def lengths(self, file: int, start: int, end: int) -> NDArray[np.int32]:
         """Return the lengths of the documents, clipped to tokens ``[start, end)`` of a shard."""
@@ -127,7 +126,7 @@ class DocumentSearch:
             if asked == 1 and self._ranges.is_local:
                 self._check_size(file)
             tokens = int(self._num_tokens[file])
-            size = 8 * self._num_docs[file] + 12 * (tokens // self._length)
+            size = self._bytes_of(self._num_docs[file], tokens)
             if asked < _ASKED_OFTEN or size > self._left:
                 return None
             self._left -= size
@@ -135,22 +134,15 @@ class DocumentSearch:
         starts = self.records(file, 0, self._num_docs[file])["start"]
         self._check(file, starts, 0)
         tokens = int(self._num_tokens[file])
-        table: NDArray[Any] = starts.astype(np.uint32 if tokens < 2**32 else np.uint64)
-        self._cut[file] = self._cut_up(starts, tokens)
+        table: NDArray[Any] = starts.astype(_start_dtype(tokens))
+        self.of_instances.add(file, starts, tokens)
         self._tables[file] = table
         return table
 
-    def _cut_up(
-        self, starts: Starts, tokens: int
-    ) -> tuple[memoryview, NDArray[np.int32], memoryview]:
-        """Cut a shard's documents at the ends of its instances, see ``_cut``."""
-        cuts = np.arange(0, tokens + 1, self._length, dtype=np.uint64)
-        inside = starts[: starts.searchsorted(cuts[-1])]
-        bounds = np.union1d(inside, cuts)
-        firsts = bounds.searchsorted(cuts)
-        lengths = np.diff(bounds).astype(np.int32)
-        longest = np.maximum.reduceat(lengths, firsts[:-1]) if len(lengths) else lengths
-        return firsts.astype(np.uint32).data, lengths, longest.data
+    def _bytes_of(self, num_docs: int, num_tokens: int) -> int:
+        """Return what a shard takes in memory."""
+        each = _start_dtype(num_tokens).itemsize + DOCUMENT_BYTES
+        return each * num_docs + INSTANCE_BYTES * (num_tokens // self._length)
 
     def _search(self, file: int, after: int, end: int) -> tuple[int, Starts]:
         """Search for the first start >= ``after``, then read on to the first >= ``end``."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from olmo_loader.byte_range import ByteRanges, FilePool
 from olmo_loader.document_lengths import DocumentLengths
 from olmo_loader.document_search import DocumentSearch
+from olmo_loader.document_table import PaddedLengths
 from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.first_touch import FirstTouch, Read
 from olmo_loader.instance_filter import FilterBits
@@ -66,17 +67,24 @@ class Places:
     """``files`` once more: items of a list cost less than an array's."""
     tokens: list[int]
     """``starts`` once more."""
+    mask_rows: NDArray[np.int64] | None = None
+    """Where their label masks are in memory, see `LabelMaskRows.rows`; None unless all are."""
     keep: NDArray[np.bool_] | None = None
     """Verdicts of the instance filter, where they are known without reading."""
+    doc_lens: NDArray[np.int32] | None = None
+    """Document lengths as a batch has them, where all are known without reading."""
+    longest: NDArray[np.int64] | None = None
+    """With ``doc_lens``: the longest document of each."""
 
     def part(self, begin: int, end: int) -> Places:
-        """Return those of instances ``[begin, end)``."""
+        """Return what is known of instances ``[begin, end)``, without document lengths."""
         return Places(
             self.index[begin:end],
             self.files[begin:end],
             self.starts[begin:end],
             self.numbers[begin:end],
             self.tokens[begin:end],
+            None if self.mask_rows is None else self.mask_rows[begin:end],
             None if self.keep is None else self.keep[begin:end],
         )
 
@@ -212,7 +220,22 @@ class InstanceReader:
             IndexError: see `locate`.
         """
         files, starts = self.locate(index)
-        return Places(index, files, starts, files.tolist(), starts.tolist())
+        places = Places(index, files, starts, files.tolist(), starts.tolist())
+        if self._masks is not None:
+            rows = self._masks.rows(files, starts)
+            places.mask_rows = None if (rows < 0).any() else rows
+        return places
+
+    def place_lengths(self, places: Places, ends: list[int]) -> list[PaddedLengths] | None:
+        """Return the stored document lengths of several batches, if all of them are in memory.
+
+        Args:
+            places: what `place` returned for the instances of all the batches.
+            ends: where each batch ends in them.
+        """
+        table = self._documents().of_instances
+        rows = table.rows(places.files, places.starts)
+        return None if rows is None else table.padded(rows, ends)
 
     def read(self, wanted: NDArray[np.int64] | Places, *, reuse: bool = False) -> Instances:
         """Read instances.
@@ -230,7 +253,7 @@ class InstanceReader:
         at = wanted if isinstance(wanted, Places) else self.place(wanted)
         numbers, places = at.numbers, at.tokens
         raw = self._read_ids(numbers, places, self._rows_of(len(numbers), reuse=reuse))
-        mask = self._read_masks(numbers, places) if self.masks_labels else None
+        mask = self._read_masks(at) if self.masks_labels else None
         spans: list[tuple[int, int, int]] = []
         if mask is not None and self.files.masked_spans:
             spans = self._spans_inside(numbers, places)
@@ -287,10 +310,10 @@ class InstanceReader:
                 check_first_ids(self.ranges, self._names[file], self.files.dtype)
                 self._checked[file] = 1
 
-    def _read_masks(self, files: list[int], starts: list[int]) -> NDArray[np.bool_]:
+    def _read_masks(self, at: Places) -> NDArray[np.bool_]:
         if self._masks is None:
-            return np.ones((len(files), self.files.sequence_length), bool)
-        return self._masks.read(files, starts)
+            return np.ones((len(at.numbers), self.files.sequence_length), bool)
+        return self._masks.read(at.files, at.starts, at.mask_rows)
 
     def _spans_inside(self, files: list[int], starts: list[int]) -> list[tuple[int, int, int]]:
         length, all_spans = self.files.sequence_length, self.files.masked_spans or {}
@@ -307,9 +330,7 @@ class InstanceReader:
 
     def stored_lengths(self, instances: Instances) -> DocumentLengths:
         """Return the instances' document lengths from the shards' document records."""
-        return self._documents().instance_lengths(
-            instances.files.tolist(), instances.starts.tolist()
-        )
+        return self._documents().instance_lengths(instances.files, instances.starts)
 
     def documents_at(self, file: int, start: int) -> tuple[int, NDArray[np.int64]]:
         """Return the documents of the instance at token ``start`` of a file.

@@ -21,6 +21,7 @@ MASK_BYTES = 64 * 2**20
 
 _ASKED_OFTEN = 8
 _READ_SHARE = 8
+_NOT_HELD = -1
 _BLOCK_BYTES = 1 << 20
 """Of a mask that is loaded, so that little more than its bits is held meanwhile."""
 
@@ -51,44 +52,52 @@ class LabelMaskRows:
         self._bits = np.empty((1 + rows, self._width), np.uint8)
         self._bits[0] = 0xFF
         self._used = 1
-        self._first: dict[int, int] = {}
+        self._first = np.full(len(names), _NOT_HELD, np.int64)
         """Row of the first instance of each file whose mask is held."""
+        self._all_count = np.array([name is None for name in names])
+        """Files without a mask: their instances are row 0."""
         self._asked: dict[int, int] = {}
         self._loading = threading.Lock()
         """Held by the one thread that loads a mask; the others go on by rows meanwhile."""
 
-    def read(self, files: list[int], starts: list[int]) -> NDArray[np.bool_]:
-        """Return a new array ``(instances, sequence_length)``, True where a token counts.
+    def rows(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the row in memory of each instance, int64 ``(instances,)``; below 0: not there.
 
         Args:
             files: number of the file of each.
             starts: first token of each, a multiple of the sequence length.
+        """
+        firsts = self._first[files]
+        rows = np.where(firsts < 0, firsts, firsts + starts // self._length)
+        rows[self._all_count[files]] = 0
+        return rows
+
+    def read(
+        self,
+        files: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        rows: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Return a new array ``(instances, sequence_length)``, True where a token counts.
+
+        Args:
+            files: see `rows`.
+            starts: likewise.
+            rows: what `rows` returned for them, if they were all there.
 
         Raises:
             ShortReadError, MissingFileError, ReadError: see `ByteRanges`.
         """
-        size, held = self._length, self._first
         others: list[int] = []
-        try:
-            rows = [held[file] + start // size for file, start in zip(files, starts, strict=True)]
-        except KeyError:
-            rows, others = self._rows_and_others(files, starts)
+        if rows is None:
+            found = self.rows(files, starts)
+            others = np.flatnonzero(found < 0).tolist()
+            rows = np.maximum(found, 0)
         bits = self._bits.take(rows, axis=0)
-        mask: NDArray[np.bool_] = np.unpackbits(bits, axis=1, count=size).view(bool)
+        mask: NDArray[np.bool_] = np.unpackbits(bits, axis=1, count=self._length).view(bool)
         if others:
-            self._read_rows(mask, files, starts, others)
+            self._read_rows(mask, files.tolist(), starts.tolist(), others)
         return mask
-
-    def _rows_and_others(self, files: list[int], starts: list[int]) -> tuple[list[int], list[int]]:
-        """Return the row of bits of each instance, and which of them are to be read instead."""
-        rows, others = [], []
-        for number, (file, start) in enumerate(zip(files, starts, strict=True)):
-            # Asked once: another thread may load the mask meanwhile.
-            first = self._first.get(file)
-            rows.append(0 if first is None else first + start // self._length)
-            if first is None and self._names[file] is not None:
-                others.append(number)
-        return rows, others
 
     def _read_rows(
         self, mask: NDArray[np.bool_], files: list[int], starts: list[int], rows: list[int]
@@ -115,7 +124,7 @@ class LabelMaskRows:
         if not self._loading.acquire(blocking=False):
             return
         try:
-            if file not in self._first and count <= len(self._bits) - self._used:
+            if self._first[file] == _NOT_HELD and count <= len(self._bits) - self._used:
                 self._load(self._name(file), self._bits[self._used : self._used + count])
                 self._first[file] = self._used
                 self._used += count

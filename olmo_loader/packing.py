@@ -116,6 +116,10 @@ class TableReader(InstanceReader):
         return Places(index, none, none, [], [])
 
     @override
+    def place_lengths(self, places: Places, ends: list[int]) -> None:
+        """Return None: documents are found when instances are read."""
+
+    @override
     def read(
         self,
         wanted: NDArray[np.int64] | Places,

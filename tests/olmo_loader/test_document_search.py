@@ -127,14 +127,14 @@ def test_lengths_of_instances(tmp_path_factory, seed: int, longest: int, loaded:
     search, _ = make(path, starts, total, memory_bytes=1 << 20 if loaded else 0)
     for _ in range(9):
         ask(search, 0, 1)
-    assert (0 in search._cut) == loaded
+    assert (0 in search.of_instances) == loaded
     begins = [(start, start + 16) for start in range(0, total - 15, 16)]
     for start, end in [*begins, (3, total), (total - 1, total)]:
         inside = expected(starts, start, end)[1]
         found = np.diff([start, *inside, end])
         assert search.lengths(0, start, end).tolist() == found.tolist()
         if (start, end) in begins:
-            of_instance = search.instance_lengths([0, 0], [start, start])
+            of_instance = search.instance_lengths(np.array([0, 0]), np.array([start, start]))
             assert of_instance.padded().tolist() == [found.tolist()] * 2
             assert of_instance.longest().tolist() == [found.max()] * 2
 
