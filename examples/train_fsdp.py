@@ -16,15 +16,22 @@ serves any number of ranks that divides the global batch. Afterwards::
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from ranks import (  # type: ignore[import-not-found]
+    argument_parser,
+    join_ranks,
+    make_model,
+    open_loader,
+    train,
+)
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
@@ -34,13 +41,9 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
-from train_tiny import TinyTransformer  # type: ignore[import-not-found]
 
-from olmo_loader import build_train_dataloader
-from olmo_loader.dataset_file import read_dataset_file
 from olmo_loader.document_masks import document_numbers
 from olmo_loader.labels import IGNORED, get_labels
-from olmo_loader.microbatches import on_device
 
 CHECKPOINT = "checkpoint.npz"
 
@@ -127,72 +130,22 @@ def restore(work_dir: Path, model: nn.Module, optimizer: torch.optim.Optimizer) 
     return place
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("dataset", type=Path, help="folder of a published data set")
-    parser.add_argument("--work-dir", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--stop-at", type=int, help="end after this step, as a crash would")
-    parser.add_argument("--save-every", type=int, default=5, help="steps between checkpoints")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--global-batch-size", type=int, default=12, help="instances")
-    return parser.parse_args()
-
-
 def main() -> None:
-    """Train until ``--steps`` or ``--stop-at``."""
-    options = parse_arguments()
-    torch.set_num_threads(1)
-    cuda = torch.cuda.is_available()
-    dist.init_process_group("nccl" if cuda else "gloo")
-    rank = dist.get_rank()
-    options.work_dir.mkdir(parents=True, exist_ok=True)
-    device = torch.device("cuda", rank % torch.cuda.device_count()) if cuda else torch.device("cpu")
-    if cuda:
-        torch.cuda.set_device(device)
-    loader = build_train_dataloader(
-        options.dataset,
-        global_batch_size=options.global_batch_size,
-        generate_doc_lengths=True,
-        drop_last=True,
-        work_dir=options.work_dir,
-    )
-    torch.manual_seed(0)
-    vocab_size = read_dataset_file(options.dataset).tokenizer["vocab_size"]
-    tiny = TinyTransformer(vocab_size, loader.dataset.chunk_size, width=32, layers=2, heads=4)
-    model = sharded(tiny.to(device), device)
+    """Train until ``--steps`` or ``--stop-at``; all ranks write checkpoints together."""
+    options = argument_parser(__doc__).parse_args()
+    device = join_ranks()
+    loader = open_loader(options)
+    model = sharded(make_model(options, loader).to(device), device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     if options.resume:
         loader.load_state_dict(restore(options.work_dir, model, optimizer))
-    train(loader, model, optimizer, options, device)
-    loader.close()
-    dist.destroy_process_group()
-
-
-def train(
-    loader: Any,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    options: argparse.Namespace,
-    device: torch.device,
-) -> None:
-    """Take steps over as many epochs as it needs; save every so many."""
-    rank, step = dist.get_rank(), loader.state_dict()["steps"]
-    last = min(options.stop_at or options.steps, options.steps)
-    with (options.work_dir / f"rank{rank}.jsonl").open("a") as log:
-        while step < last:
-            for batch in on_device(loader, device):
-                loss = train_step(model, optimizer, batch)
-                step = batch.state["steps"]
-                line = {"step": step, "loss": loss, "indices": batch["index"].tolist()}
-                log.write(json.dumps(line) + "\n")
-                if rank == 0:
-                    print(f"step {step:4d}  loss {loss:.6f}", flush=True)
-                if step % options.save_every == 0:
-                    save(options.work_dir, model, optimizer, batch.state)
-                if step >= last:
-                    break
+    train(
+        loader,
+        options,
+        device,
+        partial(train_step, model, optimizer),
+        partial(save, options.work_dir, model, optimizer),
+    )
 
 
 if __name__ == "__main__":
