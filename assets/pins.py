@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from assets.cleaning import clean
-from assets.cleaning.fasttext_file import fasttext_sha256
 from assets.cleaning.language import model_sha256
+from assets.cleaning.models.fasttext_file import fasttext_sha256
 from assets.cleaning.steps.classifier import FASTTEXT_SETTING
 from assets.dedup import signatures, unique
 from assets.errors import IntegrityError, PinnedRootError

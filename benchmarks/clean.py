@@ -27,8 +27,8 @@ import pyarrow as pa
 
 from assets.cleaning.c4_lines import keep_c4_lines
 from assets.cleaning.clean import materialize_clean
-from assets.cleaning.extractors import load_extractor
 from assets.cleaning.language import model_path
+from assets.cleaning.pages.extractors import load_extractor
 from assets.cleaning.rule_groups import fineweb, gopher_quality, gopher_repetition
 from assets.cleaning.rule_groups.group import Measured
 from assets.cleaning.text import normalise

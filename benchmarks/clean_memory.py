@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assets.cleaning.clean import materialize_clean
-from assets.cleaning.page_process import page_process
+from assets.cleaning.pages.process import page_process
 from assets.demo.warc_writer import Page, warc_bytes
 from assets.root import Root
 from assets.settings.cleaning import CleaningSettings

@@ -16,9 +16,9 @@ from typing import get_args
 
 import pandas as pd
 
-from assets.cleaning.extractors import extractor_version
-from assets.cleaning.html import Page, Rejected, extract_main_texts
-from assets.cleaning.page_verdicts import PageVerdicts
+from assets.cleaning.pages.extractors import extractor_version
+from assets.cleaning.pages.html import Page, Rejected, extract_main_texts
+from assets.cleaning.pages.verdicts import PageVerdicts
 from assets.settings.extraction import Extractor, PageLimits
 from benchmarks.extraction_scores import (
     PageSet,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from fastwarc.warc import ArchiveIterator
 from resiliparse.extract.html2text import extract_plain_text
 
-from assets.cleaning.html import Page
+from assets.cleaning.pages.html import Page
 from assets.sources.formats.charset import declared_in_markup, decode_text
 
 NGRAM = 4

@@ -16,9 +16,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from assets.cleaning.linear_model import PASSES, LinearModel
-from assets.cleaning.model_words import model_words
-from assets.cleaning.ngram_model import NgramModel
+from assets.cleaning.models.linear_model import PASSES, LinearModel
+from assets.cleaning.models.model_words import model_words
+from assets.cleaning.models.ngram_model import NgramModel
 from assets.cleaning.text_column import text_array
 
 DOCUMENT_CHARACTERS = 5_000

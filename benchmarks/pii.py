@@ -21,8 +21,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from assets.cleaning.pii import find_pii, mask_texts
-from assets.cleaning.pii_candidates import find_candidates
+from assets.cleaning.pii.candidates import find_candidates
+from assets.cleaning.pii.find import find_pii, mask_texts
 from assets.cleaning.text_column import text_array
 from assets.demo.build import build_demo_corpora
 from assets.settings.pii import PiiSettings

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import phonenumbers
 
-from assets.cleaning.pii import find_pii
+from assets.cleaning.pii.find import find_pii
 from assets.cleaning.text_column import text_array
 from assets.settings.pii import PiiSettings
 

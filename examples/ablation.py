@@ -36,7 +36,7 @@ from train_tiny import (  # type: ignore[import-not-found]
 )
 
 from assets.cleaning.clean import materialize_clean
-from assets.cleaning.learn import learn_perplexity, learn_perplexity_percentiles
+from assets.cleaning.models.learn import learn_perplexity, learn_perplexity_percentiles
 from assets.dedup.unique import materialize_unique
 from assets.demo.stdlib_files import find_modules, stdlib_dir
 from assets.ordering.publish import publish_dataset

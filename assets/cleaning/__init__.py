@@ -6,7 +6,8 @@
                   main     repair   fastText     numba over         one row each
                   text              lid.176      UTF-8 bytes        per document
 
-`steps/` has a module for each step, `rule_groups/` one for each group of rules.
+`steps/` has a module for each step, `rule_groups/` one for each group of rules; `pages/` extracts
+main text, `models/` holds what is learned or given, `pii/` finds personal data.
 `pipeline.clean_table` does it for a table, `clean.clean_task` for the parts of a task. A document's
 first failing rule is its reason, with the measured value and the threshold:
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from assets.cleaning.model_words import ModelWords, model_words
-from assets.cleaning.page_verdicts import PageVerdicts
+from assets.cleaning.models.model_words import ModelWords, model_words
+from assets.cleaning.pages.verdicts import PageVerdicts
 from assets.cleaning.text_column import hash_texts, text_array
 from assets.cleaning.verdicts import Verdicts
 from assets.document import CLEAN, DOCUMENTS, SIGNALS, SPANS

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.cleaning.fasttext_file import fasttext_sha256, load_fasttext
-from assets.cleaning.fasttext_labels import predict_labels
-from assets.cleaning.fasttext_model import SmallModel, read_small_model
+from assets.cleaning.models.fasttext_file import fasttext_sha256, load_fasttext
+from assets.cleaning.models.fasttext_labels import predict_labels
+from assets.cleaning.models.fasttext_model import SmallModel, read_small_model
 from assets.cleaning.text_column import text_array
 from assets.errors import ConfigurationError
 

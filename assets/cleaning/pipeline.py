@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from assets.cleaning.batch import Batch
-from assets.cleaning.page_verdicts import PageVerdicts
+from assets.cleaning.pages.verdicts import PageVerdicts
 from assets.cleaning.steps import (
     classifier,
     emptiness,

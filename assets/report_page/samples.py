@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from assets.cleaning.html import is_html
-from assets.cleaning.pii import mask_text
+from assets.cleaning.pages.html import is_html
+from assets.cleaning.pii.find import mask_text
 from assets.manifest import PartEntry
 from assets.report_page.visible import visible_text
 from assets.root import Root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from assets.cleaning.learn import (
+from assets.cleaning.models.learn import (
     Learned,
     learn_distribution,
     learn_perplexity,

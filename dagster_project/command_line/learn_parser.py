@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from assets.cleaning.learn_limits import DEFAULT_MAX_BYTES, MAX_BITS, MAX_ORDER, MIN_BITS
+from assets.cleaning.models.learn_limits import DEFAULT_MAX_BYTES, MAX_BITS, MAX_ORDER, MIN_BITS
 
 
 def add_learn_command(

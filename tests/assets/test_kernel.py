@@ -66,7 +66,7 @@ def test_the_stamp_changes_with_a_module_that_is_only_imported_by_an_import(
 def test_a_kernel_loads_no_package_that_no_kernel_uses():
     # Extensions of numba (awkward) and SciPy cost more CPU than all kernels of a small run.
     code = (
-        "import sys; from assets.cleaning.page_scan import scan_page; "
+        "import sys; from assets.cleaning.pages.scan import scan_page; "
         "scan_page(b'<p>', max_depth=9, max_nodes=9); "
         "print(*{'awkward', 'scipy.linalg', 'duckdb', 'torch', 'dagster'} & set(sys.modules))"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assets.cleaning.distribution import divergences, frozen_distribution
+from assets.cleaning.models.distribution import divergences, frozen_distribution
 from assets.cleaning.rule_groups.group import Measured, RuleGroup
 from assets.cleaning.rules import Rule, Signal
 from assets.cleaning.signals import SYMBOL_WORDS, WORDS

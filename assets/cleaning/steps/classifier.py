@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.batch import PROSE_PROFILES, Batch, Step
-from assets.cleaning.fasttext_file import fasttext_sha256, load_fasttext
-from assets.cleaning.model_words import WORDS_VERSION
-from assets.cleaning.models import linear_model
+from assets.cleaning.models.fasttext_file import fasttext_sha256, load_fasttext
+from assets.cleaning.models.loaded import linear_model
+from assets.cleaning.models.model_words import WORDS_VERSION
 from assets.cleaning.steps.perplexity import root_url
 from assets.errors import ConfigurationError
 from assets.settings.cleaning import CleaningSettings

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.batch import Batch, Step
-from assets.cleaning.extractors import extractor_version
-from assets.cleaning.html import NO_MAIN_TEXT, Page, Rejected, extract_main_texts, is_html
-from assets.cleaning.page_metadata import add_page_metadata
-from assets.cleaning.page_verdicts import PageVerdicts
+from assets.cleaning.pages.extractors import extractor_version
+from assets.cleaning.pages.html import NO_MAIN_TEXT, Page, Rejected, extract_main_texts, is_html
+from assets.cleaning.pages.metadata import add_page_metadata
+from assets.cleaning.pages.verdicts import PageVerdicts
 from assets.cleaning.verdicts import Verdicts
 from assets.document import DOCUMENTS, detail
 from assets.root import Root

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from assets.cleaning.batch import PROSE_PROFILES, Batch, Step
-from assets.cleaning.model_words import WORDS_VERSION
-from assets.cleaning.models import ngram_model, perplexity_percentiles
-from assets.cleaning.percentiles import ALL_LANGUAGES, percentile_of
+from assets.cleaning.models.loaded import ngram_model, perplexity_percentiles
+from assets.cleaning.models.model_words import WORDS_VERSION
+from assets.cleaning.models.percentiles import ALL_LANGUAGES, percentile_of
 from assets.errors import ConfigurationError
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.sources import SourceSettings

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from assets.cleaning.batch import Batch, Step
-from assets.cleaning.pii import Span, find_pii, mask_texts
-from assets.cleaning.pii_names import name_model_version
+from assets.cleaning.pii.find import Span, find_pii, mask_texts
+from assets.cleaning.pii.names import name_model_version
 from assets.document import detail
 from assets.settings.cleaning import CleaningSettings
 from assets.settings.pii import DEFAULT_REPLACEMENTS

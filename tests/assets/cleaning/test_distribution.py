@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, strategies as st
 
-from assets.cleaning.distribution import (
+from assets.cleaning.models.distribution import (
     DISTRIBUTION,
     NOTHING,
     NUM_BUCKETS,
@@ -20,7 +20,7 @@ from assets.cleaning.distribution import (
     divergences,
     frozen_distribution,
 )
-from assets.cleaning.frozen import freeze
+from assets.cleaning.models.frozen import freeze
 from assets.cleaning.pipeline import clean_table, pipeline_identity
 from assets.cleaning.signals import split_texts
 from assets.cleaning.text_column import text_array

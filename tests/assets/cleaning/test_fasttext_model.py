@@ -9,9 +9,9 @@ from pathlib import Path
 import fasttext
 import pytest
 
-from assets.cleaning.fasttext_labels import predict_labels
-from assets.cleaning.fasttext_model import read_small_model
 from assets.cleaning.language import identify_languages, model_path
+from assets.cleaning.models.fasttext_labels import predict_labels
+from assets.cleaning.models.fasttext_model import read_small_model
 from assets.cleaning.text_column import text_array
 from assets.errors import ConfigurationError
 

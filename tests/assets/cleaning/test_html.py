@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from assets.cleaning.extractors import extractor_version
-from assets.cleaning.html import Page, Rejected, extract_main_texts, is_html
-from assets.cleaning.page_verdicts import PageVerdicts
+from assets.cleaning.pages.extractors import extractor_version
+from assets.cleaning.pages.html import Page, Rejected, extract_main_texts, is_html
+from assets.cleaning.pages.verdicts import PageVerdicts
 from assets.settings.extraction import Extractor, PageLimits
 from benchmarks.extraction import texts_of
 from benchmarks.extraction_scores import (

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from assets.cleaning.clean import materialize_clean
-from assets.cleaning.frozen import freeze, thaw
-from assets.cleaning.learn import (
+from assets.cleaning.models.frozen import freeze, thaw
+from assets.cleaning.models.learn import (
     learn_distribution,
     learn_perplexity,
     learn_perplexity_percentiles,
     learn_quality,
 )
-from assets.cleaning.linear_model import LinearModel
-from assets.cleaning.model_words import model_words
+from assets.cleaning.models.linear_model import LinearModel
+from assets.cleaning.models.model_words import model_words
 from assets.cleaning.pipeline import clean_table
 from assets.cleaning.text_column import text_array
 from assets.document import count_decisions

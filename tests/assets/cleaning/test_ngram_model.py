@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from assets.cleaning.model_words import model_words
-from assets.cleaning.ngram_model import DISCOUNT, NgramModel
-from assets.cleaning.percentiles import learn_percentiles, percentile_of
+from assets.cleaning.models.model_words import model_words
+from assets.cleaning.models.ngram_model import DISCOUNT, NgramModel
+from assets.cleaning.models.percentiles import learn_percentiles, percentile_of
 from assets.cleaning.text_column import text_array
 from tests.assets.cleaning.hostile_texts import texts
 from tests.shared_data import shared_folder

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from assets.cleaning import batch as batches
-from assets.cleaning.learn import learn_quality
-from assets.cleaning.model_words import model_words
+from assets.cleaning.models.learn import learn_quality
+from assets.cleaning.models.model_words import model_words
 from assets.cleaning.pipeline import clean_table
 from assets.cleaning.rule_groups import group
 from assets.cleaning.text_column import text_array

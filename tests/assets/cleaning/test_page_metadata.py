@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from assets.cleaning.page_metadata import add_page_metadata, page_metadata
+from assets.cleaning.pages.metadata import add_page_metadata, page_metadata
 from benchmarks.extraction_scores import page_of, read_snippets
 from tests.assets.cleaning.given_documents import HTML, clean
 from tests.assets.cleaning.test_pipeline import PAGE

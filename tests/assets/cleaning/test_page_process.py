@@ -10,17 +10,17 @@ import time
 
 import pytest
 
-from assets.cleaning import page_process as module
-from assets.cleaning.html import Page, Rejected, extract_main_texts
-from assets.cleaning.page_child import MEMORY_BYTES
-from assets.cleaning.page_process import (
+from assets.cleaning.pages import process as module
+from assets.cleaning.pages.child import MEMORY_BYTES
+from assets.cleaning.pages.html import Page, Rejected, extract_main_texts
+from assets.cleaning.pages.process import (
     CRASHED,
     EXTRACTION_FAILED,
     TIMEOUT,
     Failure,
     PageProcess,
 )
-from assets.cleaning.page_verdicts import PageVerdicts
+from assets.cleaning.pages.verdicts import PageVerdicts
 from assets.errors import IntegrityError, StageError
 from assets.root import Root
 from assets.settings.extraction import PageLimits
@@ -31,7 +31,7 @@ TEXT = b"Some words of a page."
 # Extractors for the child: a page that names one of these does it, in C code where it can.
 CHILD = f"""
 import os, signal, sys
-import assets.cleaning.page_child as child
+import assets.cleaning.pages.child as child
 
 def extract(page):
     if page == "loop":

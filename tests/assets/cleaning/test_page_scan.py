@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from assets.cleaning.page_scan import PageShape, scan_page
+from assets.cleaning.pages.scan import PageShape, scan_page
 from tests.assets.cleaning.parsed_pages import parsed_shape
 from tests.shared_data import shared_folder
 

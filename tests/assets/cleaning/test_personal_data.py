@@ -123,7 +123,7 @@ def test_settings_that_do_not_fit_are_refused(settings, expected):
 
 
 def test_a_model_that_is_not_installed_is_named_before_any_work(monkeypatch):
-    monkeypatch.setattr("assets.cleaning.pii_names._PACKAGES", {"en_core_web_sm": ()})
+    monkeypatch.setattr("assets.cleaning.pii.names._PACKAGES", {"en_core_web_sm": ()})
     cleaning = CleaningSettings(pii=PiiSettings(names=NameSettings()))
     source = SourceSettings(name="test", paths=("*",))
     with pytest.raises(ConfigurationError, match=r"'en_core_web_sm' is not installed"):

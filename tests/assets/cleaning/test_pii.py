@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from assets.cleaning.pii import Span, disjoint, find_pii, mask_text, mask_texts
-from assets.cleaning.pii_candidates import find_candidates
+from assets.cleaning.pii.candidates import find_candidates
+from assets.cleaning.pii.find import Span, disjoint, find_pii, mask_text, mask_texts
 from assets.cleaning.text_column import text_array
 from assets.settings.pii import KINDS, PiiSettings
 from tests.assets.cleaning.hostile_texts import texts

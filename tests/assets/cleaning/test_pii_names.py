@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.cleaning import pii_names
-from assets.cleaning.pii import find_pii, mask_texts
+from assets.cleaning.pii import names as pii_names
+from assets.cleaning.pii.find import find_pii, mask_texts
 from assets.cleaning.text_column import text_array
 from assets.errors import ConfigurationError
 from assets.settings.pii import NameSettings, PiiSettings

@@ -7,8 +7,8 @@ import numpy as np
 import phonenumbers
 import pytest
 
-from assets.cleaning.pii_phone_plans import international_plans, plan_of
-from assets.cleaning.pii_phone_words import Said, said_before
+from assets.cleaning.pii.phone_plans import international_plans, plan_of
+from assets.cleaning.pii.phone_words import Said, said_before
 from tests.assets.cleaning.test_pii import found_in
 
 REGIONS = ("US", "GB", "DE", "FR", "IT", "ES", "BR", "AR", "RU", "JP", "PL", "MX", "AU")

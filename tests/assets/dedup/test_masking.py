@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from typing_extensions import override
 
-from assets.cleaning.pii import find_pii
+from assets.cleaning.pii.find import find_pii
 from assets.cleaning.text_column import text_array
 from assets.dedup.masking import marks_after_dedup
 from assets.dedup.unique import materialize_unique, read_unique

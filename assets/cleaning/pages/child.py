@@ -1,6 +1,6 @@
 """A process that extracts main texts for another one, and may be killed at any page.
 
-Run as `python -m assets.cleaning.page_child EXTRACTOR CPU_SECONDS`. On standard input it reads
+Run as `python -m assets.cleaning.pages.child EXTRACTOR CPU_SECONDS`. On standard input it reads
 requests, on standard output it answers, in little-endian binary::
 
     ready     one byte, once the extractor is loaded
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from assets.cleaning.extractors import load_extractor
+from assets.cleaning.pages.extractors import load_extractor
 
 TEXT, FAILED = 0, 1
 """Status of an answer: the main text, or why the extractor gave up on the page."""

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assets.cleaning.pii_phone_forms import (
+from assets.cleaning.pii.phone_forms import (
     Written,
     is_date,
     is_reached,
@@ -29,8 +29,8 @@ from assets.cleaning.pii_phone_forms import (
     is_whole,
     is_written,
 )
-from assets.cleaning.pii_phone_plans import NORTH_AMERICA, international_plans
-from assets.cleaning.pii_phone_words import Said, said_before, says_phone_after
+from assets.cleaning.pii.phone_plans import NORTH_AMERICA, international_plans
+from assets.cleaning.pii.phone_words import Said, said_before, says_phone_after
 
 Range = tuple[int, int]
 

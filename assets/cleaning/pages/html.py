@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from assets.cleaning.page_process import EXTRACTION_FAILED, Failure, page_process
-from assets.cleaning.page_scan import scan_page
-from assets.cleaning.page_verdicts import STORED_RULES, PageVerdicts
+from assets.cleaning.pages.process import EXTRACTION_FAILED, Failure, page_process
+from assets.cleaning.pages.scan import scan_page
+from assets.cleaning.pages.verdicts import STORED_RULES, PageVerdicts
 from assets.settings.extraction import Extractor, PageLimits
 
 HTML_CONTENT_TYPES = ("text/html", "application/xhtml+xml")
@@ -56,7 +56,7 @@ def extract_main_texts(
 
     Args:
         pages: the pages.
-        extractor: one of the extractors of `assets.cleaning.extractors`.
+        extractor: one of the extractors of `assets.cleaning.pages.extractors`.
         limits: what a page may be and cost.
         verdicts: those of the extractor's version; a page that runs out of time enters them.
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assets.cleaning.frozen import thaw
+from assets.cleaning.models.frozen import thaw
 from assets.cleaning.signals import SplitTexts, split_texts
 from assets.errors import ConfigurationError
 from assets.kernel import kernel

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from assets.cleaning.close_elements import close_tag
-from assets.cleaning.element_stack import (
+from assets.cleaning.pages.close_elements import close_tag
+from assets.cleaning.pages.element_stack import (
     ACTIVE,
     ACTIVE_FACTOR,
     DEPTH,
@@ -30,8 +30,8 @@ from assets.cleaning.element_stack import (
     is_foreign,
     reopen_formatting,
 )
-from assets.cleaning.open_elements import open_tag
-from assets.cleaning.tag_names import (
+from assets.cleaning.pages.open_elements import open_tag
+from assets.cleaning.pages.tag_names import (
     BREAKOUT,
     CODE_FACTOR,
     CODE_MASK,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import assets
-from assets.cleaning.page_child import ANSWER, COUNT, FAILED, LENGTH, READY
+from assets.cleaning.pages.child import ANSWER, COUNT, FAILED, LENGTH, READY
 from assets.errors import StageError
 
 TIMEOUT = "extraction_timeout"
@@ -152,7 +152,7 @@ class PageProcess:
         return Failure(CRASHED, f"the extracting process ended with {name}")
 
     def _start(self) -> None:
-        command = [sys.executable, "-P", "-m", "assets.cleaning.page_child"]
+        command = [sys.executable, "-P", "-m", "assets.cleaning.pages.child"]
         self._served_bytes = 0
         self._answers.clear()
         self._child = subprocess.Popen(  # noqa: S603 - our own module, with an argument from a fixed list

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from assets.cleaning.pii_tables import top_level_domains
+from assets.cleaning.pii.tables import top_level_domains
 
 Range = tuple[int, int]
 

@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.cleaning.pii_candidates import find_candidates
-from assets.cleaning.pii_contacts import find_email, find_ipv4, find_ipv6
-from assets.cleaning.pii_names import NameFinder
-from assets.cleaning.pii_numbers import find_cards, find_ssns
-from assets.cleaning.pii_phones import find_phones
-from assets.cleaning.pii_secrets import find_key_blocks, find_secrets
-from assets.cleaning.pii_shapes import EMAIL, IBAN, IPV6, KEY_BLOCK, NUMBER, SECRET
+from assets.cleaning.pii.candidates import find_candidates
+from assets.cleaning.pii.card_numbers import find_cards, find_ssns
+from assets.cleaning.pii.contacts import find_email, find_ipv4, find_ipv6
+from assets.cleaning.pii.names import NameFinder
+from assets.cleaning.pii.phones import find_phones
+from assets.cleaning.pii.secret_words import find_key_blocks, find_secrets
+from assets.cleaning.pii.shapes import EMAIL, IBAN, IPV6, KEY_BLOCK, NUMBER, SECRET
 from assets.cleaning.text_column import text_array, text_buffers
 from assets.settings.pii import KINDS, NAME, PiiSettings
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from assets.cleaning.frozen import Frozen, thaw
-from assets.cleaning.linear_model import LinearModel
-from assets.cleaning.model_words import WORDS_VERSION
-from assets.cleaning.ngram_model import NgramModel
+from assets.cleaning.models.frozen import Frozen, thaw
+from assets.cleaning.models.linear_model import LinearModel
+from assets.cleaning.models.model_words import WORDS_VERSION
+from assets.cleaning.models.ngram_model import NgramModel
 from assets.errors import ConfigurationError
 
 PERPLEXITY, PERCENTILES, QUALITY = "perplexity", "percentiles", "quality"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assets.cleaning.fasttext_model import HASH_START, SmallModel, hash_byte
+from assets.cleaning.models.fasttext_model import HASH_START, SmallModel, hash_byte
 from assets.cleaning.text_column import text_buffers
 from assets.kernel import kernel
 

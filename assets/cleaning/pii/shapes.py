@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from assets.cleaning.pii_tables import DIGIT, HEX, HYPHEN, LETTER, UPPER, WORD
+from assets.cleaning.pii.tables import DIGIT, HEX, HYPHEN, LETTER, UPPER, WORD
 from assets.kernel import kernel
 
 EMAIL, NUMBER, IPV6, IBAN, SECRET, KEY_BLOCK = range(6)

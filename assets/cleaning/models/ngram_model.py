@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from assets.cleaning.hashing import HASH_START, chain_hash, finish_hash
-from assets.cleaning.learn_limits import MAX_BITS, MAX_ORDER, MIN_BITS
-from assets.cleaning.model_words import ModelWords
+from assets.cleaning.models.learn_limits import MAX_BITS, MAX_ORDER, MIN_BITS
+from assets.cleaning.models.model_words import ModelWords
 from assets.kernel import kernel
 
 DISCOUNT = 0.75

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assets.cleaning.tag_names import CELL, FORMATTING, tag_code
+from assets.cleaning.pages.tag_names import CELL, FORMATTING, tag_code
 from assets.kernel import kernel
 
 OPEN, DEPTH, ACTIVE, NODES, OPTIONS, HAS_FORM = range(6)

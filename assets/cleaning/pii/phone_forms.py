@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from assets.cleaning.pii_phone_plans import NORTH_AMERICA, Plan, plan_of
+from assets.cleaning.pii.phone_plans import NORTH_AMERICA, Plan, plan_of
 
 # The plan of North America: neither area nor exchange begins with 0 or 1 or is a service (N11).
 _NORTH_AMERICAN = re.compile(r"1?[2-9](?!11)\d\d[2-9](?!11)\d{6}")

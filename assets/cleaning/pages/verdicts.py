@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from assets.canonical import canonical_json, fingerprint
-from assets.cleaning.page_process import CRASHED, TIMEOUT, Failure
+from assets.cleaning.pages.process import CRASHED, TIMEOUT, Failure
 from assets.errors import IntegrityError
 from assets.root import Root
 

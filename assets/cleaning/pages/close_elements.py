@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assets.cleaning.element_stack import (
+from assets.cleaning.pages.element_stack import (
     ACTIVE,
     CODE,
     FLAGS,
@@ -28,7 +28,7 @@ from assets.cleaning.element_stack import (
     remove_open,
     reopen_formatting,
 )
-from assets.cleaning.tag_names import (
+from assets.cleaning.pages.tag_names import (
     BLOCK,
     CELL,
     FORMATTING,

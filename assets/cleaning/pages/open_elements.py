@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assets.cleaning.close_elements import break_out, close_formatting, close_paragraph
-from assets.cleaning.element_stack import (
+from assets.cleaning.pages.close_elements import break_out, close_formatting, close_paragraph
+from assets.cleaning.pages.element_stack import (
     ACTIVE,
     CODE,
     DIGEST,
@@ -33,7 +33,7 @@ from assets.cleaning.element_stack import (
     remove_active,
     reopen_formatting,
 )
-from assets.cleaning.tag_names import (
+from assets.cleaning.pages.tag_names import (
     BLOCK,
     BREAKOUT,
     CELL,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assets.cleaning.pii_shapes import (
+from assets.cleaning.pii.shapes import (
     IBAN,
     KEY_BLOCK,
     NUMBER,
@@ -25,7 +25,7 @@ from assets.cleaning.pii_shapes import (
     note_email,
     note_ipv6,
 )
-from assets.cleaning.pii_tables import (
+from assets.cleaning.pii.tables import (
     DIGIT,
     GAP,
     HYPHEN,

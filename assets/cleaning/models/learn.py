@@ -16,19 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.cleaning.clean import STAGE
-from assets.cleaning.distribution import (
+from assets.cleaning.models.distribution import (
     DISTRIBUTION,
     NOTHING,
     WORDS_VERSION as DISTRIBUTION_WORDS,
     count_words,
     divergences,
 )
-from assets.cleaning.frozen import freeze
-from assets.cleaning.linear_model import LinearModel
-from assets.cleaning.model_words import WORDS_VERSION, ModelWords, model_words
-from assets.cleaning.models import PERCENTILES, PERPLEXITY, QUALITY, ngram_model
-from assets.cleaning.ngram_model import NgramModel
-from assets.cleaning.percentiles import ALL_LANGUAGES, learn_percentiles
+from assets.cleaning.models.frozen import freeze
+from assets.cleaning.models.linear_model import LinearModel
+from assets.cleaning.models.loaded import PERCENTILES, PERPLEXITY, QUALITY, ngram_model
+from assets.cleaning.models.model_words import WORDS_VERSION, ModelWords, model_words
+from assets.cleaning.models.ngram_model import NgramModel
+from assets.cleaning.models.percentiles import ALL_LANGUAGES, learn_percentiles
 from assets.cleaning.signals import split_texts
 from assets.cleaning.text_column import text_array
 from assets.errors import StageError

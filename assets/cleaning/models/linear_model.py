@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from assets.cleaning.hashing import HASH_START, chain_hash, finish_hash
-from assets.cleaning.model_words import ModelWords
+from assets.cleaning.models.model_words import ModelWords
 from assets.kernel import kernel
 
 PASSES = 5

@@ -1,0 +1,1 @@
+"""What is learned once from texts or given as a file: frozen, loaded and asked."""
