@@ -31,6 +31,24 @@ def check_wholes(least: int, **values: Any) -> None:
         check_whole(name, value, least)
 
 
+def check_flags(**values: Any) -> None:
+    """Raise ConfigurationError unless each value is True or False: any other text would be True."""
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} is True or False, not {value!r}")
+
+
+def check_folder(name: str, value: Any) -> None:
+    """Raise ConfigurationError unless ``value`` is None or names a local folder, there or not.
+
+    An empty name would be the current folder, and a url a folder that is called ``s3:``.
+    """
+    if value is None or isinstance(value, os.PathLike):
+        return
+    if not isinstance(value, str) or not value or "://" in value:
+        raise ConfigurationError(f"{name} is a folder on this host, not {value!r}")
+
+
 def check_kind(name: str, value: Any, kind: type, hint: str) -> None:
     """Raise ConfigurationError unless ``value`` is None or of a class.
 

@@ -111,4 +111,9 @@ def read_dataset_file(dataset_dir: Path) -> DatasetFile:
         raise ConfigurationError(
             f"{path} does not exist: give the folder of a published data set (ROOT/dataset)"
         ) from error
+    except NotADirectoryError as error:
+        raise ConfigurationError(
+            f"{dataset_dir} is a file: give the folder of a published data set (ROOT/dataset), or "
+            f"files of ids as a list: [{str(dataset_dir)!r}]"
+        ) from error
     return DatasetFile.parse(data, str(path))

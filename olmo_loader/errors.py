@@ -6,7 +6,7 @@ Each message names the file, what was found and what to do.
 
     LoaderError
     |-- ConfigurationError (ValueError)       arguments that cannot work
-    |   |-- NotInThisVersion                  understood, but it comes with a later version
+    |   |-- NotInThisVersion (NotImplementedError)  it comes with a later version
     |   |-- UnknownPlanError                  the data set has no plan of that id
     |   |-- DtypeError (TypeError)            no type of numpy's, or none for token ids
     |   `-- BatchShapeError (AssertionError)  sizes that do not divide by the number of ranks
@@ -32,7 +32,7 @@ class ConfigurationError(LoaderError, ValueError):
     """An argument, or a combination of arguments, that cannot work."""
 
 
-class NotInThisVersion(ConfigurationError):  # noqa: N818 - reads as the sentence it prints
+class NotInThisVersion(ConfigurationError, NotImplementedError):  # noqa: N818 - reads as the sentence it prints
     """A value that a later version will understand."""
 
 

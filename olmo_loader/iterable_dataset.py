@@ -18,6 +18,13 @@ import torch
 from torch.utils.data import IterableDataset as TorchIterableDataset, get_worker_info
 
 from olmo_loader import distributed
+from olmo_loader.arguments import (
+    check_flags,
+    check_folder,
+    check_global_batch,
+    check_ranks,
+    check_whole,
+)
 from olmo_loader.errors import BatchShapeError
 from olmo_loader.global_indices import (
     ORDER_FILE,
@@ -63,7 +70,7 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
 
     Raises:
         BatchShapeError: an ``AssertionError``; ``global_batch_size`` does not divide.
-        ConfigurationError: no instance, or fewer than ranks.
+        ConfigurationError: no instance, or fewer than ranks; an argument that is no such value.
         ValueError: ``seed + epoch`` is negative (OLMo without ``work_dir``: only when it reads).
         StateError: ``start_index`` > 0 and ``work_dir`` holds the order of other data.
     """
@@ -85,6 +92,11 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         work_dir: str | Path | None = None,
         num_threads: int | None = None,
     ) -> None:
+        for name, value in (("max_examples", max_examples), ("num_threads", num_threads)):
+            if value is not None:
+                check_whole(name, value, 0)
+        check_flags(shuffle=shuffle, drop_last=drop_last)
+        check_folder("work_dir", work_dir)
         self.dataset = dataset
         self.seed, self.shuffle, self.drop_last = seed, shuffle, drop_last
         self.max_examples, self.num_threads = max_examples, num_threads
@@ -94,10 +106,8 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         self.rank = distributed.global_rank() if rank is None else rank
         self.fs_local_rank = distributed.fs_local_rank() if fs_local_rank is None else fs_local_rank
         self.work_dir = None if work_dir is None else Path(work_dir)
-        if global_batch_size % self.world_size:
-            raise BatchShapeError(
-                f"a global batch of {global_batch_size} does not divide by {self.world_size} ranks"
-            )
+        check_ranks(self.world_size, self.rank)
+        check_global_batch(global_batch_size, self.world_size)
         self.global_batch_size = global_batch_size
         self.device_batch_size = global_batch_size // self.world_size
         named = "the data set"
@@ -111,8 +121,9 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
         )
         # Shared, so that persistent workers see a new epoch and start: they keep their own copy of
         # everything else. Torch unlinks the segment's name at once.
-        self._place = torch.tensor([epoch, start_index], dtype=torch.int64)
+        self._place = torch.tensor([epoch, 0], dtype=torch.int64)
         self._place.share_memory_()  # type: ignore[no-untyped-call]
+        self.start_index = start_index
         self._order: tuple[int, Order] | None = None
         self._publish(resuming=start_index > 0)
 
@@ -128,7 +139,7 @@ class IterableDataset(TorchIterableDataset[dict[str, Any]]):
 
     @start_index.setter
     def start_index(self, value: int) -> None:
-        self._place[1] = value
+        self._place[1] = check_whole("start_index", value, 0)
 
     @property
     def global_indices_file(self) -> Path | None:

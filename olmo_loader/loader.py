@@ -10,6 +10,8 @@ from typing import Any
 
 from olmo_loader import distributed
 from olmo_loader.arguments import (
+    check_flags,
+    check_folder,
     check_global_batch,
     check_kind,
     check_paths,
@@ -137,6 +139,16 @@ def build_train_dataloader(
         check_whole("seed", seed, 0)
     _check_options(reading, instance_filter_config)
     check_state(state)
+    check_folder("work_dir", work_dir)
+    check_flags(
+        shuffle=True if shuffle is None else shuffle,
+        drop_last=drop_last,
+        balance_attention=balance_attention,
+        generate_doc_lengths=generate_doc_lengths,
+        generate_attention_mask=generate_attention_mask,
+        include_instance_metadata=include_instance_metadata,
+        audit=audit,
+    )
     shape = _shape(global_batch_size, world_size, rank)
     shape = replace(shape, drop_last=drop_last, balance_attention=balance_attention)
     if work_dir is not None and state is None and save_overwrite is not None:
@@ -307,6 +319,12 @@ def build_eval_dataloader(
         IntegrityError: the data set is damaged.
     """
     check_wholes(0, num_threads=num_threads, seed=seed)
+    check_flags(
+        shuffle=shuffle,
+        drop_last=drop_last,
+        generate_doc_lengths=generate_doc_lengths,
+        generate_attention_mask=generate_attention_mask,
+    )
     check_wholes(1, batch_size=batch_size, prefetch_batches=prefetch_batches)
     if sequence_length is not None:
         check_whole("sequence_length", sequence_length, 1)

@@ -43,8 +43,9 @@ class AheadLimits:
 
     def __post_init__(self) -> None:
         check_wholes(1, prefetch_batches=self.batches, prefetch_bytes=self.max_bytes)
-        if not self.timeout_s > 0:
-            raise ConfigurationError(f"timeout_s is a time above 0, not {self.timeout_s!r}")
+        seconds: Any = self.timeout_s
+        if not isinstance(seconds, int | float) or not seconds > 0:
+            raise ConfigurationError(f"timeout_s is a time above 0, not {seconds!r}")
 
 
 class Reorder(Generic[T]):

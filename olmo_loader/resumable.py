@@ -93,7 +93,7 @@ class ResumableDataLoader:
         return self._state.to_json()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to where ``state`` was taken; workers, threads and batch size may differ.
+        """Go to where ``state`` was taken; ranks, workers, threads and batch size may differ.
 
         Raises:
             StateError: the state belongs to other data, or its position is not in this order.
@@ -106,11 +106,14 @@ class ResumableDataLoader:
             names = [file_name(path) for path in source.paths]
             details = explain_brief(loaded.files, _brief(source), names)
         loaded.check_same_data(fresh, details)
-        if not 0 <= loaded.instances <= fresh.total_size:
-            raise StateError(f"{loaded.instances} of {fresh.total_size} is no position")
+        if not 0 <= loaded.instances <= loaded.total_size:
+            raise StateError(f"{loaded.instances} of {loaded.total_size} is no position")
+        # Other ranks fill the order up to another length. An epoch that ended then has ended now.
+        ended = loaded.instances >= min(loaded.total_size, fresh.total_size)
         self.dataset.reshuffle(loaded.epoch)
         self._state = dataclasses.replace(
             loaded,
+            instances=fresh.total_size if ended else loaded.instances,
             files=fresh.files,
             total_size=fresh.total_size,
             global_batch_size=fresh.global_batch_size,

@@ -23,14 +23,14 @@ DEFAULT_RUN = "run"
 _DIGITS = 8
 
 
-def check_run_name(run: str) -> str:
+def check_run_name(run: Any) -> str:
     """Return ``run``; it becomes the name of a folder.
 
     Raises:
         ConfigurationError: it is empty, or holds more than letters, digits, ``-``, ``_`` and dots.
     """
-    plain = run.replace("-", "").replace("_", "").replace(".", "")
-    if not (plain.isalnum() and run.isascii()):
+    plain = str(run).replace("-", "").replace("_", "").replace(".", "")
+    if not (isinstance(run, str) and plain.isalnum() and run.isascii()):
         raise ConfigurationError(f"a run's name is letters, digits, '-', '_' and '.', not {run!r}")
     return run
 

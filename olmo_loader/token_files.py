@@ -30,12 +30,14 @@ def count_tokens(
 
     Raises:
         MissingFileError: a ``FileNotFoundError``; a file does not exist.
-        ConfigurationError: a header says another dtype.
+        ConfigurationError: a header says another dtype; a folder is among the files.
         IntegrityError: a header says another size.
     """
     sizes = np.array(ranges.sizes(names), np.int64).reshape(-1)
     if ranges.is_local:
         for name in names:
+            if os.path.isdir(name):  # noqa: PTH112 - a Path costs more than the call
+                raise ConfigurationError(f"{name} is a folder, not a file of ids")
             header_name = name.removesuffix(TOKENS_SUFFIX) + HEADER_SUFFIX
             if name.endswith(TOKENS_SUFFIX) and os.path.exists(header_name):  # noqa: PTH110
                 _check_header(Path(name), dtype)

@@ -284,7 +284,8 @@ class TrainLoader:
         if self._data.is_one_pass:
             raise PlanExhausted(
                 f"plan {self._state.plan} is one pass and all {self._state.total_size} of its "
-                "instances were read: extend it (olmo-data plan extend ROOT), or open another plan"
+                "instances were read: extend it (olmo-data plan extend ROOT --consumed "
+                f"{self._state.instances}), or open another plan"
             )
         self._state = dataclasses.replace(
             self._state, epoch=self._state.epoch + 1, instances=0, last_begin=0

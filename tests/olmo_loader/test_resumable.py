@@ -108,6 +108,21 @@ def test_another_batch_size_goes_on_exactly(data):
     assert found == build_order(N, 3).tolist()
 
 
+@pytest.mark.parametrize(("before", "after"), [(4, 1), (1, 4), (4, 3), (3, 4)])
+def test_an_epoch_that_ended_has_ended_for_other_ranks_too(data, before: int, after: int):
+    """Each world size fills the order up to another length: 24 positions for 4 ranks, 22 for 1."""
+    loader = make(data, batch=12, world_size=before, rank=0)
+    *_, last = loader
+    assert last.state["instances"] == last.state["total_size"] == N + -N % before
+    for rank in range(after):
+        resumed = make(data, batch=12, world_size=after, rank=rank)
+        resumed.load_state_dict(last.state)
+        assert resumed.epoch == 1
+        first = next(iter(resumed))
+        assert indices(first) == build_order(N, 3, 1)[rank:12:after].tolist()
+        assert first.state["epoch"] == 1
+
+
 def test_a_state_goes_over_to_the_other_loader(data):
     """One position, whichever loader reads: for plain files both describe the same data."""
     torch_loader = make(data)
