@@ -92,8 +92,10 @@ def open_for_run(
 
 
 def _check_weighted_sources(platform: OpenPlatform) -> None:
-    """Refuse weights of sources that are neither configured nor landed, likewise."""
-    known = {source.name for source in platform.settings.sources}
+    """Refuse weights of sources, or strata of sources, that there cannot be, likewise."""
+    sources = platform.settings.sources
+    known = {source.name for source in sources}
+    whole = {source.name for source in sources if source.strata is None}
     mixture = platform.settings.ordering.mixture or MixtureSettings()
     for weights in mixture.weights_of_stages():
         unknown = {name.partition("/")[0] for name in weights or ()} - known
@@ -104,6 +106,12 @@ def _check_weighted_sources(platform: OpenPlatform) -> None:
             raise ConfigurationError(
                 f"ordering.mixture: weights: no source is named {name!r}{nearest(name, known)}"
             )
+        for name in weights or ():
+            source, _, stratum = name.partition("/")
+            if stratum and source in whole:
+                raise ConfigurationError(
+                    f"ordering.mixture: weights: {name!r}: sources[{source}] has no strata"
+                )
 
 
 def _check_strata(settings: Settings) -> None:

@@ -195,6 +195,11 @@ def test_weights_and_separators_that_nothing_has_are_refused_before_anything_is_
 
     weights = "{stories: 1, books: 1, boks/x: 1}"
     refused(f"order: mixture, mixture: {{weights: {weights}}}", "no source is named 'boks'; did")
+    weights = "{stories: 1, books/x: 1}"
+    refused(
+        f"order: mixture, mixture: {{weights: {weights}}}",
+        "'books/x': sources[books] has no strata",
+    )
     refused("packing: best_fit, packing_options: {separator_id: 2}", "below 2, or none")
 
 
