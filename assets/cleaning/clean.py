@@ -50,7 +50,7 @@ from assets.stage import (
 )
 
 STAGE = "clean"
-CODE_VERSION = 2
+CODE_VERSION = 3
 """Raised by hand when the same documents would become other clean rows."""
 
 

@@ -3,7 +3,8 @@
 ================  =============================================================================
 `bom`             a U+FEFF at the start of the text is removed
 `line_endings`    CR LF, a lone CR, VT, FF and NEL become LF
-`control`         other control characters (category Cc, NUL among them) are removed, except tab
+`control`         other control characters (category Cc, NUL among them) are removed, except tab; a
+                  terminal's control sequence (ECMA-48, `ESC [ 31 m`) goes whole and counts as one
 `trailing`        spaces and tabs at the end of a line or of the text are removed
 ================  =============================================================================
 
@@ -26,7 +27,8 @@ CHANGES = ("bom", "line_endings", "control", "trailing")
 BOM, LINE_ENDINGS, CONTROL, TRAILING = range(4)
 
 _TAB, _LF, _VT, _FF, _CR, _SPACE, _DELETE = 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x7F
-_C1_LEAD, _NEL = 0xC2, 0x85
+_ESCAPE, _BRACKET = 0x1B, 0x5B
+_C1_LEAD, _NEL, _CSI = 0xC2, 0x85, 0x9B
 """U+0080 to U+009F, the second block of control characters, are 0xC2 and a byte below 0xA0."""
 
 
@@ -102,14 +104,30 @@ def _classify(data: Any, position: int, end: int) -> tuple[int, int]:
         return LINE_ENDINGS, 2 if position + 1 < end and data[position + 1] == _LF else 1
     if byte == _LF or byte == _VT or byte == _FF:
         return LINE_ENDINGS, 1
-    if byte == _C1_LEAD:
-        second = data[position + 1]
-        if second == _NEL:
-            return LINE_ENDINGS, 2
+    second = data[position + 1] if position + 1 < end else 0
+    length = 2 if byte == _C1_LEAD else 1
+    if length == 2 and second == _NEL:
+        return LINE_ENDINGS, 2
+    if (length == 2 and second == _CSI) or (byte == _ESCAPE and second == _BRACKET):
+        rest = _sequence_rest(data, position + 2, end)
+        return CONTROL, 2 + rest if rest else length
+    if length == 2:
         return (CONTROL if second < 0xA0 else -1), 2
-    if byte == _DELETE or (byte < _SPACE and byte != _TAB):
-        return CONTROL, 1
-    return -1, 1
+    return (CONTROL if byte == _DELETE or (byte < _SPACE and byte != _TAB) else -1), 1
+
+
+@kernel
+def _sequence_rest(data: Any, start: int, end: int) -> int:
+    """Return the bytes of a control sequence behind its introducer, 0 if there is no whole one.
+
+    Parameters (0 to ?), intermediates (space to /) and one final byte (@ to ~).
+    """
+    position = start
+    while position < end and 0x30 <= data[position] <= 0x3F:
+        position += 1
+    while position < end and 0x20 <= data[position] <= 0x2F:
+        position += 1
+    return position + 1 - start if position < end and 0x40 <= data[position] <= 0x7E else 0
 
 
 @kernel

@@ -25,6 +25,9 @@ def normalised(text: str) -> tuple[str, dict[str, int]]:
         ("a\r\nb\rc\x0bd\x0ce\u0085f", "a\nb\nc\nd\ne\nf", {"line_endings": 5}),
         ("a\r\r\nb", "a\n\nb", {"line_endings": 2}),
         ("nul\x00 bell\x07 del\x7f c1\x9b", "nul bell del c1", {"control": 4}),
+        ("\x1b[1;31mred\x1b[0m \x9b2Jgone \x1b[ 1", "red gone [ 1", {"control": 4}),
+        ("[31m is text, \x1b[31", "[31m is text, [31", {"control": 1}),
+        ("\x1b[\x1b[mboth", "[both", {"control": 2}),
         ("tab\tstays", "tab\tstays", {}),
         ("ends  \nhere\t ", "ends\nhere", {"trailing": 4}),
         ("ends \x00 \r\n", "ends\n", {"trailing": 2, "control": 1, "line_endings": 1}),
@@ -42,7 +45,10 @@ def test_literals(text, expected, changes):
     assert normalised(text) == (expected, changes)
 
 
-@given(st.lists(texts, max_size=6))
+sequences = st.text(st.sampled_from("\x1b[\x9b09;?! /@mz~\u00e9\n"), max_size=12)
+
+
+@given(st.lists(texts | sequences, max_size=6))
 def test_agrees_with_plain_python_and_is_idempotent(given_texts):
     result, counts = normalise(text_array(given_texts))
     result.validate(full=True)
