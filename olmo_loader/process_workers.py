@@ -191,6 +191,11 @@ class ProcessPrefetcher:
 def _died(worker: _Worker) -> WorkerError:
     worker.process.join(_LAST_WORDS_S)  # a pipe breaks a moment before the exit code is there
     what = "between batches" if worker.task is None else f"while it read batch {worker.task}"
+    if not worker.is_ready:
+        what = (
+            "before it was ready; processes are spawned and import the main module: guard what "
+            'it does with if __name__ == "__main__", or read with threads (num_workers=0)'
+        )
     return WorkerError(f"{worker.name} ended with exit code {worker.process.exitcode} {what}")
 
 

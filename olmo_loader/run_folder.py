@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,7 +37,7 @@ def check_run_name(run: Any) -> str:
 
 
 class StateFolder:
-    """The last states of one run.
+    """The last states of a run.
 
     Args:
         work_dir: created with the first state.
@@ -49,22 +50,28 @@ class StateFolder:
             raise ConfigurationError(f"at least one state is kept, not {keep}")
         self.folder = work_dir / STATE_FOLDER / check_run_name(run)
         self._keep = keep
-        self._spared: frozenset[Path] = frozenset()
+        self._mine: set[Path] = set()
+        """What may be removed. A start at 0 by mistake, or another job of the same name, must not
+        cost a run its states."""
 
-    def spare_earlier(self) -> None:
-        """Never remove what is there now: this run did not go on from it."""
-        self._spared = frozenset(self.paths())
+    def go_on(self, fingerprint: str) -> None:
+        """Count the states of this data as this run's own: it goes on from one of them."""
+        for path in self.paths():
+            with contextlib.suppress(IntegrityError, FileNotFoundError):
+                if read_state(path).get("fingerprint") == fingerprint:
+                    self._mine.add(path)
 
     def save(self, state: Mapping[str, Any]) -> Path:
-        """Write a state atomically as the newest and remove all but the last few."""
+        """Write a state atomically as the newest and remove all but this run's last few."""
         self.folder.mkdir(parents=True, exist_ok=True)
         earlier = self.paths()
         number = _number(earlier[-1]) + 1 if earlier else 1
         path = self.folder / f"{number:0{_DIGITS}d}-step{state['steps']}.json"
         write_atomically(path, canonical_json(seal({"state": dict(state)})))
-        mine = [other for other in [*earlier, path] if other not in self._spared]
-        for other in mine[: -self._keep]:
+        self._mine.add(path)
+        for other in sorted(self._mine, key=_number)[: -self._keep]:
             other.unlink(missing_ok=True)
+            self._mine.remove(other)
         return path
 
     def paths(self) -> list[Path]:

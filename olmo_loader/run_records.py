@@ -61,6 +61,8 @@ class RunRecorder:
             return
         if state.steps == 0:
             self._warn_of_states()
+        elif self._states is not None:
+            self._states.go_on(state.fingerprint)
         if self._rank == 0:
             remember_files(self._records.work_dir, state.fingerprint, files)
         if self._records.audit:
@@ -96,10 +98,9 @@ class RunRecorder:
         found = self._states.paths()
         if not found:
             return
-        self._states.spare_earlier()
         if self._rank == 0:
             _log.warning(
                 "this run starts at 0, although %s holds a state of it: to go on from there pass "
-                "state=olmo_loader.run_folder.latest_state(work_dir); what is there stays",
-                found[-1],
+                "state=olmo_loader.run_folder.latest_state(work_dir, %r); what is there stays",
+                *(found[-1], self._records.run),
             )

@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,3 +187,17 @@ def test_how_many(asked, holds_lock: bool, ranks: int, cpus: int, chosen: int):
 def test_what_is_no_number(asked):
     with pytest.raises(ConfigurationError, match=r"num_workers.* is.* number"):
         choose_workers(asked, holds_lock=True)
+
+
+def test_a_script_without_a_guarded_main_module_is_told_so(tmp_path: Path):
+    data = make_small(tmp_path / "dataset")
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from olmo_loader import build_train_dataloader\n"
+        "options = {'global_batch_size': 4, 'num_workers': 1}\n"
+        f"next(iter(build_train_dataloader({str(data.folder)!r}, **options)))\n"
+    )
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    last = ended.stderr.splitlines()[-1]
+    assert "WorkerError: olmo-worker-0 ended with exit code 1 before it was ready" in last
+    assert 'if __name__ == "__main__"' in last

@@ -74,6 +74,25 @@ def test_two_jobs_in_one_work_dir(tmp_path: Path):
         assert latest == loader.state_dict()
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_two_jobs_of_one_name_keep_each_other_s_states(tmp_path: Path, resumed: bool):
+    """Whoever forgets to name them loses no state: each removes its own older ones only."""
+    options: dict[str, Any] = {"work_dir": tmp_path / "work", "save_state_every": 1}
+    first, second = (
+        make_small(tmp_path / f"data{docs}" / "dataset", docs=docs) for docs in (30, 45)
+    )
+    busy = iter(make(second, **options, keep_states=2))
+    state = next(busy).state
+    quiet = next(iter(make(first, **options))).state
+    if resumed:
+        busy = iter(make(second, **options, keep_states=2, state=state))
+    last = [next(busy).state for _ in range(4)][-1]
+    found = [read_state(path) for path in StateFolder(tmp_path / "work").paths()]
+    assert quiet in found
+    assert last in found
+    assert len(found) == 3
+
+
 def test_states_are_saved_and_the_last_few_kept(small, tmp_path):
     loader = make(small, work_dir=tmp_path, save_state_every=2, keep_states=3)
     states = [batch.state for batch in itertools.islice(loader, 9)]
