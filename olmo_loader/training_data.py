@@ -11,9 +11,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.errors import ConfigurationError
+from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.file_list import brief_files, brief_shards
-from olmo_loader.global_indices import PERMUTATION, Order, build_order, order_dtype
+from olmo_loader.global_indices import ORDER_FILE, PERMUTATION, Order, build_order, order_dtype
 from olmo_loader.held_out import open_held_out
 from olmo_loader.lineage import shared_prefix
 from olmo_loader.memmap_dataset import MemMapDataset
@@ -122,8 +122,17 @@ class TrainingData:
             index: instances of all the batches.
             batch_of: number of each one's batch, from 0.
             num_batches: of them.
+
+        Raises:
+            IntegrityError: the order names an instance that there is not.
         """
         reader, count = self.dataset.reader, len(self.sources)
+        if len(index) and index.max() >= len(reader):
+            where = ORDER_FILE if self.plan is None else self.plan.folder / ORDER_FILE
+            raise IntegrityError(
+                f"{where}, or the order of a later epoch in work_dir, names instance {index.max()} "
+                f"of {len(reader)}: it is damaged, python -m olmo_loader verify says which"
+            )
         first, groups = batch_of * count, num_batches * count
         if isinstance(reader, TableReader):
             found = reader.tokens_by(self.source_of_file, index, groups, first)

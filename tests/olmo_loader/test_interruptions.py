@@ -155,6 +155,18 @@ def test_a_shard_that_vanishes_under_a_run_is_named(tmp_path: Path, options):
         list(loader)
 
 
+@pytest.mark.parametrize("options", [{}, {"num_threads": 0}])
+def test_an_order_that_names_no_instance_is_damaged(tmp_path: Path, options):
+    data = make_small(tmp_path / "dataset")
+    path = data.folder / "plans" / data.plans[-1] / "global_indices.npy"
+    order = np.fromfile(path, np.uint32)
+    order[len(order) // 2] |= 1 << 24
+    order.tofile(path)
+    loader = build_train_dataloader(data.folder, global_batch_size=4, **options)
+    with pytest.raises(IntegrityError, match=r"global_indices\.npy.* names instance 167\d+ of \d+"):
+        list(loader)
+
+
 @pytest.mark.slow
 def test_so_it_is_in_a_worker_process(tmp_path: Path):
     data = make_small(tmp_path / "dataset")
