@@ -25,6 +25,8 @@ from assets.sources.path_globs import (
     split_wildcards,
 )
 from assets.sources.stored_files import read_page, remote_stamp
+from assets.sources.stored_objects import SourceObjects
+from olmo_loader.errors import ConfigurationError
 
 MOST_PAGE_BYTES = 16 << 20
 MOST_PAGES = 10_000
@@ -134,28 +136,15 @@ def _find_objects(pattern: str) -> list[RemoteFile]:
 
 def _list_bucket(bucket: str, prefix: str, budget: _Budget) -> Iterator[dict[str, Any]]:
     """Yield what S3 lists below a prefix, page by page: a bucket can hold more than memory does."""
-    try:
-        import s3fs  # noqa: PLC0415 - only those who read from S3 need it
-        from fsspec.asyn import sync  # noqa: PLC0415 - comes with s3fs
-    except ImportError as error:
-        raise LandingError("s3:// needs the package s3fs: pip install s3fs") from error
     place = f"s3://{bucket}/{prefix}"
-    system = s3fs.S3FileSystem(skip_instance_cache=True)
-    more: dict[str, str] = {}
+    objects = SourceObjects()
+    token: str | None = None
     tokens: set[str] = set()
     while True:
         budget.take_time(place)
-        request = {"Bucket": bucket, "Prefix": prefix, **more}
         try:
-            page: dict[str, Any] = sync(
-                system.loop,
-                system._call_s3,  # noqa: SLF001 - `find` would hold the whole listing
-                "list_objects_v2",
-                timeout=60,
-                **request,
-            )
-        except Exception as error:
-            # botocore's errors have no base of their own: no credentials, no region, no endpoint.
+            page = objects.list_page(bucket, prefix, token)
+        except (OSError, ConfigurationError) as error:
             raise LandingError(f"{place} cannot be listed: {error}") from error
         if "IsTruncated" not in page:
             raise LandingError(f"{place} cannot be listed: the answer is no listing of a bucket")
@@ -167,7 +156,6 @@ def _list_bucket(bucket: str, prefix: str, budget: _Budget) -> Iterator[dict[str
             said = f"the token {token[:60]!r} again" if token else "no token"
             raise LandingError(f"{place} cannot be listed: {said} for the pages that follow")
         tokens.add(token)
-        more = {"ContinuationToken": token}
 
 
 def _ask(link: tuple[str, str]) -> RemoteFile:

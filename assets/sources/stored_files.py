@@ -1,7 +1,8 @@
 """The stored bytes of a file wherever it is: on this machine, on a web server, in a bucket.
 
 A remote file is read in pieces of `PIECE_BYTES`, each checked against what was asked for
-(`olmo_loader.http_ranges`, `olmo_loader.s3_ranges`) and tried again where the server may recover.
+(`olmo_loader.http_ranges`, `assets.sources.stored_objects`) and tried again where the server may
+recover.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from assets.sources.allowed_hosts import HostGuard
+from assets.sources.stored_objects import SourceObjects
 from olmo_loader.errors import IntegrityError, MissingFileError
 from olmo_loader.http_ranges import HttpRanges
 from olmo_loader.locations import is_remote
 from olmo_loader.remote_ranges import RemoteRanges
-from olmo_loader.s3_ranges import S3Ranges
 
 PIECE_BYTES = 8 << 20
 """Bytes of one request, and of the buffer of an open remote file."""
@@ -127,8 +128,8 @@ class _RemoteFile(io.RawIOBase):
 
 
 @functools.cache
-def _s3() -> S3Ranges:
-    return S3Ranges()
+def _s3() -> SourceObjects:
+    return SourceObjects()
 
 
 @functools.cache
