@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from assets.sources.allowed_hosts import HostGuard
-from assets.sources.stored_objects import SourceObjects
+from assets.sources.stored_objects import OneVersion, SourceObjects
 from olmo_loader.errors import IntegrityError, MissingFileError
 from olmo_loader.http_ranges import HttpRanges
 from olmo_loader.locations import is_remote
@@ -28,7 +28,7 @@ PIECE_BYTES = 8 << 20
 
 
 class ChangedFileError(OSError):
-    """A remote file has another size than the one that landed, or is gone."""
+    """A remote file has another size than it had, changes while it is read, or is gone."""
 
 
 class GoneFileError(ChangedFileError, FileNotFoundError):
@@ -90,7 +90,8 @@ def stored_sha256(location: str, size: int) -> str:
     """Return the hex SHA-256 of a file's bytes, read in pieces.
 
     Raises:
-        OSError: it cannot be read, or a remote one changed its size.
+        OSError: it cannot be read.
+        ChangedFileError: a remote one has another size, or an object changed meanwhile.
     """
     sha256 = hashlib.sha256()
     with open_stored(location, size) as file:
@@ -105,7 +106,7 @@ class _RemoteFile(io.RawIOBase):
     def __init__(self, url: str, size: int) -> None:
         super().__init__()
         self._url, self._size, self._place = url, size, 0
-        single = _http() if is_http(url) else _s3()
+        single = _http() if is_http(url) else OneVersion(_s3())
         self._ranges = RemoteRanges(single)
         self._ranges.expect({url: size})
 

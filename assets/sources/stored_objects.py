@@ -1,4 +1,4 @@
-"""Objects of sources in S3: pages of listings, and ranges.
+"""Objects of sources in S3: pages of listings, and ranges that are all of one version.
 
 `POLICY` is the one layer of attempts. botocore and s3fs have layers of their own, five attempts
 each, which multiply with it: a server that failed for good took minutes. Both make one here.
@@ -10,6 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from olmo_loader.errors import IntegrityError
 from olmo_loader.retrying import RetryPolicy
 from olmo_loader.s3_ranges import S3Ranges
 
@@ -50,3 +51,32 @@ class SourceObjects(S3Ranges):
         system.retries = 1
         system.config_kwargs = {"retries": {"total_max_attempts": 1}}
         return system
+
+
+class OneVersion(SourceObjects):
+    """Reads one object, over the connections of `connected`.
+
+    The ETag of the first answer holds for all others: another one is an `IntegrityError`, because
+    pieces of two versions make a file that nobody stored. A server that tells none is believed.
+    """
+
+    def __init__(self, connected: SourceObjects) -> None:
+        super().__init__()
+        self._connected = connected
+        self._etag: str | None = None
+
+    @override
+    def _ask(self, name: str, method: str, **request: Any) -> tuple[dict[str, Any], bytes]:
+        answer, data = super()._ask(name, method, **request)
+        etag = answer.get("ETag")
+        if self._etag is None:
+            self._etag = etag
+        elif etag != self._etag:
+            raise IntegrityError(
+                f"{name}: its ETag became {etag} while it was read, it was {self._etag}"
+            )
+        return answer, data
+
+    @override
+    def _system(self) -> Any:
+        return self._connected._system()  # noqa: SLF001 - a class of this module

@@ -1,16 +1,21 @@
-"""A bucket that fails for good is an error within a minute."""
+"""Objects of a bucket that change while they are hashed, and a bucket that fails for good."""
 
 from __future__ import annotations
+
+import hashlib
 
 import pytest
 
 from assets.errors import LandingError
+from assets.root import Root
 from assets.sources import stored_files, stored_objects
+from assets.sources.landing import land
 from olmo_loader.errors import ReadError
 from olmo_loader.retrying import RetryPolicy
-from tests.assets.sources.test_bucket_listings import ENVIRONMENT
-from tests.assets.sources.test_hostile_servers import answer, files_at, talk
+from tests.assets.sources.test_bucket_listings import ENVIRONMENT, listing
+from tests.assets.sources.test_hostile_servers import answer, files_at, settings_of, talk
 
+PIECE = 1 << 20
 QUICK = RetryPolicy(attempts=3, first_wait_s=0.01, total_s=20.0)
 
 
@@ -23,6 +28,41 @@ def _environment(tmp_path, monkeypatch):
     stored_files._s3.cache_clear()
     yield
     stored_files._s3.cache_clear()
+
+
+def object_server(etags):
+    """Answers a listing of one object, and the pieces of that object under the given ETags."""
+    left = iter(enumerate(etags))
+    page = listing("a.txt", None, is_truncated=False)
+    page = page.replace(b"<Size>3</Size>", f"<Size>{len(etags) * PIECE}</Size>".encode())
+
+    def script(method, path):
+        if "list-type" in path:
+            return [answer(page, Content_Type="application/xml")]
+        number, etag = next(left)
+        said = f"bytes {number * PIECE}-{(number + 1) * PIECE - 1}/{len(etags) * PIECE}"
+        headers = {"Content_Range": said} | ({"ETag": f'"{etag}"'} if etag else {})
+        return [answer(b"%d" % number * PIECE, "206 Partial Content", **headers)]
+
+    return script
+
+
+@pytest.mark.parametrize("etags", ["aaa", "aab", "aba", ("", "", "")])
+def test_an_object_that_is_overwritten_while_it_is_hashed_waits(
+    tmp_path, monkeypatch, caplog, etags
+):
+    monkeypatch.setattr(stored_files, "PIECE_BYTES", PIECE)
+    settings = settings_of(tmp_path, "s3://b/c/*.txt")
+    with talk(object_server(etags)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        log = land(Root(settings.root), settings)
+    if len(set(etags)) > 1:
+        assert log.last_generation == 0
+        assert "c/a.txt is still changing" in caplog.text
+    else:
+        (entry,) = log.generation(1).entries
+        whole = b"".join(b"%d" % number * PIECE for number in range(3))
+        assert entry.sha256 == hashlib.sha256(whole).hexdigest()
 
 
 @pytest.mark.parametrize("what", ["listing", "object"])
