@@ -59,7 +59,7 @@ def make_model(options: argparse.Namespace, loader: Any) -> TinyTransformer:
     """Return the model, alike on every rank."""
     torch.manual_seed(0)
     vocab_size = read_dataset_file(options.dataset).tokenizer["vocab_size"]
-    return TinyTransformer(vocab_size, loader.dataset.chunk_size, width=32, layers=2, heads=4)
+    return TinyTransformer(vocab_size, loader.longest_sequence, width=32, layers=2, heads=4)
 
 
 def train(

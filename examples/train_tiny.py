@@ -216,7 +216,7 @@ def main() -> None:
     torch.manual_seed(options.seed)
     model = TinyTransformer(
         read_dataset_file(options.dataset).tokenizer["vocab_size"],
-        loader.dataset.chunk_size,
+        loader.longest_sequence,
         width=options.width,
         layers=options.layers,
         heads=options.heads,

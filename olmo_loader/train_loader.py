@@ -135,6 +135,13 @@ class TrainLoader:
         return self._shape.global_batch_size // self._shape.world_size
 
     @property
+    def longest_sequence(self) -> int:
+        """Tokens of the longest instance; ``dataset.chunk_size`` is that of the last segment."""
+        plan = self._data.plan
+        segments = () if plan is None else plan.record["segments"]
+        return max((s["sequence_length"] for s in segments), default=self.dataset.chunk_size)
+
+    @property
     def epoch(self) -> int:
         """The epoch that the next batch belongs to."""
         return self._state.epoch + (self._batches_left() == 0)

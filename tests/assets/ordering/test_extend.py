@@ -220,6 +220,17 @@ def test_the_loader_crosses_the_change_at_one_position(small: SmallDataSet) -> N
         next(iter(crossed))
 
 
+@pytest.mark.parametrize("length", [4, 12])
+def test_a_model_is_told_the_longest_instance_it_will_meet(small: SmallDataSet, length: int):
+    """`dataset.chunk_size` is the length of the last segment: too few positions for the first."""
+    parent = make_plan(small)
+    folder = publish(small, extend(small, parent, 6, sequence_length=length), [parent])
+    reader = loader.build_train_dataloader(folder, global_batch_size=4)
+    assert reader.dataset.chunk_size == length
+    assert reader.longest_sequence == max(batch["input_ids"].shape[1] for batch in reader)
+    assert reader.longest_sequence == max(parent.sequence_length, length)
+
+
 def test_one_loader_reads_over_the_change_of_length(small: SmallDataSet) -> None:
     parent = make_plan(small)
     child = extend(small, parent, 6, sequence_length=12)
