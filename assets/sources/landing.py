@@ -28,7 +28,7 @@ from assets.sources.landing_log import (
     append,
     read_log,
 )
-from assets.sources.patterns import FoundFile, find_files
+from assets.sources.patterns import FoundFile, find_absent, find_files
 from olmo_loader.locations import is_remote
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def land(root: Root, settings: Settings, *, only: Iterable[str] | None = None) -
         log = read_log(root)
         entries: list[LandingEntry] = []
         for source in sources:
-            entries += _changes(source, _scan(source, settings), log)
+            entries += _changes(source, _scan(source, settings, log), log)
         if not entries or append(root, log, entries):
             return log
         logger.info(
@@ -85,10 +85,25 @@ def _inventory(found: FoundFile) -> list[int | str | None]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _scan(source: SourceSettings, settings: Settings) -> list[ScannedFile]:
+def _scan(source: SourceSettings, settings: Settings, log: LandingLog) -> list[ScannedFile]:
     found = find_files(source, settings)
+    _check_named(source, find_absent(source, settings, found), log)
     with HashCache.open() as cache, ThreadPoolExecutor(settings.engine.processes) as pool:
         return list(pool.map(lambda item: hash_found(item, cache), found))
+
+
+def _check_named(source: SourceSettings, absent: list[FoundFile], log: LandingLog) -> None:
+    """Refuse a file that is named without wildcards, is not there and never landed.
+
+    One that landed may go: its removal is recorded, and its documents stay live.
+    """
+    for file in absent:
+        key = source.name, file.landed_path
+        if key not in log.landed and key not in log.removed:
+            raise LandingError(
+                f"source {source.name!r}: there is no file {file.location}; put it there, or "
+                "correct `paths` (what is below a folder is named by a pattern: end it with /**/*)"
+            )
 
 
 def hash_found(found: FoundFile, cache: HashCache) -> ScannedFile:

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from assets.errors import LandingError
 from assets.settings.schema import Settings
 from assets.settings.sources import SourceSettings
-from assets.sources.path_globs import split_wildcards
+from assets.sources.path_globs import expand_braces, has_wildcard, split_wildcards
 from assets.sources.remote_listing import find_remote
+from assets.sources.stored_files import is_http
 from olmo_loader.locations import is_remote
 
 ALLOWED_PATHS_VARIABLE = "OLMO_DATA_ALLOWED_PATHS"
@@ -68,6 +69,26 @@ def find_files(source: SourceSettings, settings: Settings) -> list[FoundFile]:
                 )
             by_location[found.location] = found
     return sorted(by_path.values(), key=lambda found: found.landed_path)
+
+
+def find_absent(
+    source: SourceSettings, settings: Settings, found: Sequence[FoundFile]
+) -> list[FoundFile]:
+    """Return what a source's `paths` name without wildcards and `find_files` did not find.
+
+    A web server is asked for each such file, so there `find_files` has failed already.
+    """
+    present = {file.location for file in found}
+    absent = []
+    for pattern in source.paths:
+        if is_http(pattern):
+            continue
+        for item in expand_braces(pattern) if is_remote(pattern) else (pattern,):
+            path = Path(settings.base_dir) / item
+            location = item if is_remote(item) else str(path.absolute())
+            if not any(has_wildcard(part) for part in path.parts) and location not in present:
+                absent.append(FoundFile(landed_path=path.name, location=location))
+    return absent
 
 
 def _find_local_files(

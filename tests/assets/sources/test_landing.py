@@ -147,6 +147,8 @@ def test_the_folder_of_a_corpus_may_move(tmp_path):
         (("https://example.org/*.txt",), "is not among what may be read"),
         (("/etc/*.conf",), "outside the folders that may be read"),
         (("wiki/*.txt", "wiki/more/*.txt"), "would both land as 'a.txt'"),
+        (("wiki/*.txt", "wiki/b.txt"), "there is no file .*wiki/b.txt; put it there"),
+        (("wiki/*.txt", "wiki/more"), "there is no file .*wiki/more; .* end it with /"),
     ],
 )
 def test_what_cannot_land_is_one_clear_error(tmp_path, paths, expected):
@@ -155,6 +157,21 @@ def test_what_cannot_land_is_one_clear_error(tmp_path, paths, expected):
     with pytest.raises(LandingError, match=f"source 'wiki': .*{expected}"):
         land(Root(str(tmp_path / "root")), make_settings(tmp_path, "wiki", paths=paths))
     assert not (tmp_path / "root" / "landings").exists()
+
+
+def test_a_named_file_may_go_after_it_landed(tmp_path):
+    put(tmp_path, "wiki/a.txt", "a")
+    file = put(tmp_path, "wiki/b.txt", "b")
+    root, settings = (
+        Root(str(tmp_path / "root")),
+        make_settings(tmp_path, "wiki", paths=("wiki/a.txt", "wiki/b.txt")),
+    )
+    land(root, settings)
+    file.unlink()
+    assert ops(land(root, settings).generation(2)) == [("remove", "b.txt")]
+    assert land(root, settings).last_generation == 2
+    file.write_text("b")
+    assert ops(land(root, settings).generation(3)) == [("move", "b.txt")]
 
 
 def test_a_link_out_of_the_allowed_folders_is_refused(tmp_path, monkeypatch):

@@ -65,6 +65,14 @@ def test_an_object_that_is_overwritten_while_it_is_hashed_waits(
         assert entry.sha256 == hashlib.sha256(whole).hexdigest()
 
 
+def test_a_named_object_that_is_not_there_is_named(tmp_path, monkeypatch):
+    settings = settings_of(tmp_path, "s3://b/c/{a,gone}.txt")
+    with talk(object_server("a")) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        with pytest.raises(LandingError, match=r"source 'crawl': there is no file s3://b/c/gone"):
+            land(Root(settings.root), settings)
+
+
 @pytest.mark.parametrize("what", ["listing", "object"])
 def test_a_bucket_that_fails_for_good_is_asked_by_one_layer_of_attempts(
     tmp_path, monkeypatch, what

@@ -136,6 +136,13 @@ def test_names_that_no_server_lists_are_written_out(tmp_path, web):
     assert web.methods["GET"] == 0
 
 
+@pytest.mark.parametrize("name", ["with a space/fünf", "with%20a%20space/f%C3%BCnf"])
+def test_a_file_named_as_a_url_or_as_a_name_is_there(tmp_path, web, name):
+    settings = settings_of(tmp_path, f"{web.url}/crawl/{name}.jsonl.gz")
+    (entry,) = land(Root(settings.root), settings).generation(1).entries
+    assert entry.path == "fünf.jsonl.gz"
+
+
 def test_a_file_is_hashed_once_as_long_as_its_server_says_it_is_the_same(tmp_path, web, corpus):
     settings = settings_of(tmp_path, f"{web.url}/crawl/a/one.jsonl.gz")
     root = Root(settings.root)
