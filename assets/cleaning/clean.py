@@ -50,7 +50,7 @@ from assets.stage import (
 )
 
 STAGE = "clean"
-CODE_VERSION = 3
+CODE_VERSION = 4
 """Raised by hand when the same documents would become other clean rows."""
 
 

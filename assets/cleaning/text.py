@@ -28,7 +28,7 @@ BOM, LINE_ENDINGS, CONTROL, TRAILING = range(4)
 
 _TAB, _LF, _VT, _FF, _CR, _SPACE, _DELETE = 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x7F
 _ESCAPE, _BRACKET = 0x1B, 0x5B
-_C1_LEAD, _NEL, _CSI = 0xC2, 0x85, 0x9B
+_C1_LEAD, _NEL = 0xC2, 0x85
 """U+0080 to U+009F, the second block of control characters, are 0xC2 and a byte below 0xA0."""
 
 
@@ -105,22 +105,23 @@ def _classify(data: Any, position: int, end: int) -> tuple[int, int]:
     if byte == _LF or byte == _VT or byte == _FF:
         return LINE_ENDINGS, 1
     second = data[position + 1] if position + 1 < end else 0
-    length = 2 if byte == _C1_LEAD else 1
-    if length == 2 and second == _NEL:
+    if byte == _C1_LEAD and second == _NEL:
         return LINE_ENDINGS, 2
-    if (length == 2 and second == _CSI) or (byte == _ESCAPE and second == _BRACKET):
-        rest = _sequence_rest(data, position + 2, end)
-        return CONTROL, 2 + rest if rest else length
-    if length == 2:
+    if byte == _C1_LEAD:
         return (CONTROL if second < 0xA0 else -1), 2
+    if byte == _ESCAPE and second == _BRACKET:
+        rest = _sequence_rest(data, position + 2, end)
+        return CONTROL, 2 + rest if rest else 1
     return (CONTROL if byte == _DELETE or (byte < _SPACE and byte != _TAB) else -1), 1
 
 
 @kernel
 def _sequence_rest(data: Any, start: int, end: int) -> int:
-    """Return the bytes of a control sequence behind its introducer, 0 if there is no whole one.
+    """Return the bytes of a control sequence behind `ESC [`, 0 if there is no whole one.
 
-    Parameters (0 to ?), intermediates (space to /) and one final byte (@ to ~).
+    Parameters (0 to ?), intermediates (space to /) and one final byte (@ to ~). ECMA-48's other
+    introducer, U+009B, is not asked: in texts it is a quote of Windows-1252 that was read as
+    Latin-1, and the letter behind it would go as a final byte.
     """
     position = start
     while position < end and 0x30 <= data[position] <= 0x3F:

@@ -77,7 +77,7 @@ def plain_has_content(text: str) -> bool:
 
 def plain_normalise(text: str) -> str:
     text = text.removeprefix("\ufeff")
-    text = re.sub("(\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]", "", text)
+    text = re.sub("\x1b\\[[0-?]*[ -/]*[@-~]", "", text)
     text = re.sub("\r\n|[\r\v\f\x85]", "\n", text)
     text = "".join(
         character
