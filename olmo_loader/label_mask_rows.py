@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olmo_loader.byte_range import ByteRanges
+from olmo_loader.errors import IntegrityError
 
 MASK_BYTES = 64 * 2**20
 """Memory that one `LabelMaskRows` fills: a bit per token of the masks it holds."""
@@ -56,6 +57,8 @@ class LabelMaskRows:
         """Row of the first instance of each file whose mask is held."""
         self._all_count = np.array([name is None for name in names])
         """Files without a mask: their instances are row 0."""
+        self._checked: set[int] = set()
+        """Files whose mask's size was looked at."""
         self._asked: dict[int, int] = {}
         self._loading = threading.Lock()
         """Held by the one thread that loads a mask; the others go on by rows meanwhile."""
@@ -86,6 +89,7 @@ class LabelMaskRows:
             rows: what `rows` returned for them, if they were all there.
 
         Raises:
+            IntegrityError: a local mask has not a byte per token, when it is first read.
             ShortReadError, MissingFileError, ReadError: see `ByteRanges`.
         """
         others: list[int] = []
@@ -103,6 +107,10 @@ class LabelMaskRows:
         self, mask: NDArray[np.bool_], files: list[int], starts: list[int], rows: list[int]
     ) -> None:
         """Fill some rows of ``mask`` from their files."""
+        if self._ranges.is_local:
+            for file in {files[row] for row in rows} - self._checked:
+                self._check_size(file)
+                self._checked.add(file)
         table = np.empty((len(rows), self._length), np.uint8)
         self._ranges.read_many(
             [
@@ -114,6 +122,13 @@ class LabelMaskRows:
         if self._used < len(self._bits):
             for row in rows:
                 self._load_if_worth_it(files[row])
+
+    def _check_size(self, file: int) -> None:
+        size, tokens = self._ranges.size(self._name(file)), int(self._num_tokens[file])
+        if size != tokens:
+            raise IntegrityError(
+                f"{self._name(file)}: {size} bytes are no label mask of {tokens} tokens"
+            )
 
     def _load_if_worth_it(self, file: int) -> None:
         count = int(self._num_tokens[file]) // self._length

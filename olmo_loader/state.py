@@ -133,7 +133,10 @@ class LoaderState:
         ]
         hint = ""
         if self.sequence_length != other.sequence_length:
-            hint = f"; {sequence_length_hint(other.sequence_length)}"
+            read = self.epoch * self.num_instances + self.instances
+            hint = "; files without a plan keep their length: begin another run for another one"
+            if self.plan is not None:
+                hint = f"; {sequence_length_hint(other.sequence_length, consumed=read)}"
         raise StateError(
             f"the state belongs to other data: {'; '.join([*different, *details])}{hint}"
         )
@@ -187,9 +190,18 @@ class Progress:
         )
 
 
-def sequence_length_hint(wanted: int, root: str = "ROOT") -> str:
-    """Return what to type for instances of another length."""
+def sequence_length_hint(wanted: int, root: str = "ROOT", consumed: int | None = None) -> str:
+    """Return what to type for instances of another length from where a run is.
+
+    Args:
+        wanted: tokens per instance.
+        root: of the data set.
+        consumed: instances that the run has read, if that is known.
+    """
+    number = "N" if consumed is None else consumed
+    explained = ", N: the instances that the run has read, 0 before it begins"
     return (
         "another sequence length is another plan, made by: "
-        f"olmo-data plan extend {root} --sequence-length {wanted}"
+        f"olmo-data plan extend {root} --consumed {number} --sequence-length {wanted}"
+        f"{explained if consumed is None else ''}"
     )

@@ -228,8 +228,7 @@ def _check_fixed(
             hint = ""
             if name == "sequence_length":
                 root = str(folder).rstrip("/").rpartition("/")[0] or "."
-                hint = f"; {sequence_length_hint(value, f'{root} --consumed N')}"
-                hint += ", N: the instances that the run has read, 0 before it begins"
+                hint = f"; {sequence_length_hint(value, root)}"
             raise ConfigurationError(
                 f"plan {plan.plan_id} fixes {name}: it is {decided[name]}, not {value}{hint}"
             )

@@ -122,6 +122,9 @@ def test_damaged_bits_are_refused(tmp_path: Path):
         path.write_bytes(damaged)
         with pytest.raises(IntegrityError, match=rf"{FILTER_FILE}: damaged"):
             open_published(data.folder)
+    path.unlink()
+    with pytest.raises(MissingFileError, match=rf"{FILTER_FILE}: there is no such file"):
+        open_published(data.folder)
 
 
 def test_bits_are_the_lowest_first():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
 import pytest
 
 from olmo_loader.byte_range import FilePool
-from olmo_loader.errors import ShortReadError
+from olmo_loader.errors import IntegrityError, ShortReadError
 from olmo_loader.label_mask_rows import LabelMaskRows
 from olmo_loader.overriding import override
 
@@ -81,10 +82,18 @@ def test_masks_over_the_budget_are_read_by_rows(tmp_path):
     assert ranges.num_bytes == 2 * 64 * 8 + 3 * 64 * 8
 
 
-def test_a_short_mask_is_an_error_whichever_way_it_is_read(tmp_path):
+@pytest.mark.parametrize("size", [0, 100, 514, 516, 2000])
+def test_a_mask_of_another_size_is_an_error_when_it_is_first_read(tmp_path, size):
     rows, _, _ = make(tmp_path, 8, [64])
-    with (tmp_path / "0.mask").open("r+b") as file:
-        file.truncate(100)
+    os.truncate(tmp_path / "0.mask", size)
+    with pytest.raises(IntegrityError, match=f"0.mask: {size} bytes are no label mask of 515"):
+        read(rows, [0], [0])
+
+
+def test_a_mask_that_shrinks_is_an_error_whichever_way_it_is_read(tmp_path):
+    rows, _, _ = make(tmp_path, 8, [64])
+    read(rows, [0], [0])
+    os.truncate(tmp_path / "0.mask", 100)
     with pytest.raises(ShortReadError):
         read(rows, [0], [128])
     with pytest.raises(ShortReadError):

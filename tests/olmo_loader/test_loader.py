@@ -208,7 +208,7 @@ NO_COUNTS: list[Any] = [None, "x", [], {}, 1.5, True, float("nan"), -1, 10**30]
     [
         ({"fingerprint": "0" * 64}, "fingerprint was 000"),
         ({"seed": 1}, "seed was 1, is 6198"),
-        ({"sequence_length": 8}, "olmo-data plan extend ROOT --sequence-length 16"),
+        ({"sequence_length": 8}, r"plan extend ROOT --consumed \d+ --sequence-length 16$"),
         ({"instances": -1}, "is no position"),
         ({"version": 99}, "version 99"),
         *(

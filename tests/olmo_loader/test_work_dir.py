@@ -146,7 +146,7 @@ def test_changed_files_are_refused_with_the_list(tmp_path: Path):
         build_train_dataloader(paths, **options, work_dir=tmp_path / "work", state=state)
     with pytest.raises(StateError, match=r"num_files was 3, is 2"):
         build_train_dataloader(paths[:2], **options, state=state)
-    with pytest.raises(StateError, match="olmo-data plan extend ROOT --sequence-length 8"):
+    with pytest.raises(StateError, match="files without a plan keep their length"):
         build_train_dataloader(paths, **{**options, "sequence_length": 8}, state=state)
 
 
