@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from olmo_loader.data_place import ReadingOptions
-from olmo_loader.errors import ConfigurationError, IntegrityError
+from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
 from olmo_loader.instance_filter import (
     FILTER_FILE,
     FilterBits,
