@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.errors import ConfigurationError, IntegrityError, MissingFileError
+from olmo_loader.byte_range import FilePool
+from olmo_loader.errors import ConfigurationError, IntegrityError
 from olmo_loader.overriding import override
 
 SPANS_FILE = "spans.npy"
@@ -133,10 +134,7 @@ class SpanFiles:
 
 
 def _map(path: Path, dtype: np.dtype[Any], size: int) -> NDArray[Any]:
-    try:
-        found = path.stat().st_size
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path}: there is no such file") from error
+    found = FilePool().size(str(path))
     if found != size or size % dtype.itemsize:
         raise IntegrityError(f"{path}: {found} bytes, plan.json says {size}")
     if size == 0:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olmo_loader.byte_range import ByteRanges
+from olmo_loader.byte_range import ByteRanges, FilePool
 from olmo_loader.container import ContainerLayout
 from olmo_loader.container_ranges import with_containers
 from olmo_loader.data_place import DataPlace, ReadingOptions, open_place
 from olmo_loader.dataset_file import DatasetFile
-from olmo_loader.errors import IntegrityError, MissingFileError, UnknownPlanError
+from olmo_loader.errors import IntegrityError, UnknownPlanError
 from olmo_loader.instance_filter import FILTER_FILE, FilterBits
 from olmo_loader.instance_reader import InstanceFiles, InstanceReader
 from olmo_loader.locations import is_remote
@@ -140,11 +140,7 @@ def _filter_bits(plan: Plan) -> FilterBits | None:
     if entry is None:
         return None
     path = plan.folder / FILTER_FILE
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path}: there is no such file") from error
-    return FilterBits.parse(data, entry, str(path))
+    return FilterBits.parse(FilePool().read_file(str(path)), entry, str(path))
 
 
 def plan_reader(files: InstanceFiles, plan: Plan, ranges: ByteRanges) -> InstanceReader:
