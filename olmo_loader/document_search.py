@@ -98,14 +98,19 @@ class DocumentSearch:
             files: number of the shard of each, int64 ``(instances,)``.
             starts: first token of each, a multiple of the sequence length.
         """
-        known = self.of_instances.rows(files, starts)
-        if known is not None:
-            return self.of_instances.lengths(known)
-        rows = [
-            self.lengths(file, start, start + self._length)
-            for file, start in zip(files.tolist(), starts.tolist(), strict=True)
-        ]
-        return DocumentLengths(rows)
+        table = self.of_instances
+        rows = table.rows(files, starts)
+        if (rows >= 0).all():
+            return table.lengths(rows)
+        known = iter(table.lengths(rows[rows >= 0]).rows)
+        return DocumentLengths(
+            [
+                next(known) if row >= 0 else self.lengths(file, start, start + self._length)
+                for row, file, start in zip(
+                    rows.tolist(), files.tolist(), starts.tolist(), strict=True
+                )
+            ]
+        )
 
     def lengths(self, file: int, start: int, end: int) -> NDArray[np.int32]:
         """Return the lengths of the documents, clipped to tokens ``[start, end)`` of a shard."""

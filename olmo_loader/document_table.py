@@ -68,17 +68,15 @@ class DocumentTable:
             self._rows, self._used = row + count, used + len(lengths)
             self._first_row[file] = row  # last: whoever sees it finds the rest
 
-    def rows(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Return the row of each instance, int64 ``(instances,)``; None unless all are here.
+    def rows(self, files: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the row of each instance, int64 ``(instances,)``; below 0: not here.
 
         Args:
             files: number of the shard of each.
             starts: first token of each, a multiple of the sequence length.
         """
         firsts = self._first_row[files]
-        if self._rows == 0 or (firsts < 0).any():
-            return None
-        return firsts + starts // self._length
+        return np.where(firsts < 0, firsts, firsts + starts // self._length)
 
     def lengths(self, rows: NDArray[np.int64]) -> DocumentLengths:
         """Return the lengths of the documents in some rows."""

@@ -235,7 +235,7 @@ class InstanceReader:
         """
         table = self._documents().of_instances
         rows = table.rows(places.files, places.starts)
-        return None if rows is None else table.padded(rows, ends)
+        return None if (rows < 0).any() else table.padded(rows, ends)
 
     def read(self, wanted: NDArray[np.int64] | Places, *, reuse: bool = False) -> Instances:
         """Read instances.

@@ -139,6 +139,25 @@ def test_lengths_of_instances(tmp_path_factory, seed: int, longest: int, loaded:
             assert of_instance.longest().tolist() == [found.max()] * 2
 
 
+def test_instances_of_shards_that_are_in_memory_and_of_others(tmp_path: Path):
+    starts = [[0, 3, 20], [0, 17], [0, 5, 6, 40]]
+    names = [str(write_docs(tmp_path / f"{n}", each)) for n, each in enumerate(starts)]
+    counts, tokens = [len(each) for each in starts], np.array([48, 48, 48])
+    search = DocumentSearch(FilePool(), names, counts, tokens, 16)
+    files, begins = np.array([2, 1, 0, 1, 2]), np.array([0, 16, 16, 0, 32])
+    expected = [[5, 1, 10], [1, 15], [4, 12], [16], [8, 8]]
+    held = [False] * 3
+    for loaded in ([], [1], [2], [0]):
+        for file in loaded:
+            for _ in range(9):
+                search.between(file, np.array((1, 2), np.uint64))
+        held = [file in search.of_instances for file in range(3)]
+        found = search.instance_lengths(files, begins)
+        assert [row.tolist() for row in found.rows] == expected, held
+        assert found.longest().tolist() == [10, 15, 12, 16, 8]
+    assert held == [True, True, True]
+
+
 def test_records_by_number(tmp_path: Path):
     search, _ = make(tmp_path / "a.docs.npy", [0, 5, 9], 12)
     assert search.records(0, 1, 3)["start"].tolist() == [5, 9]
